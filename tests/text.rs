@@ -39,6 +39,7 @@ macro_rules! tests {
 
 tests! {
     tokenizer::bit_7m,
+    tokenizer::named_pre_tokenizers_cut_words,
     sentencepiece::merges_follow_the_scores,
     sentencepiece::special_tokens_are_matched,
     sentencepiece::leading_space_depends_on_what_came_before,
@@ -52,6 +53,8 @@ tests! {
     hostile::wrong_json_fields_are_errors,
     hostile::truncated_json_is_corrupt,
     hostile::damaged_json_never_panics,
+    hostile::replaced_json_values_never_panic,
+    hostile::arbitrary_gguf_never_panics,
     hostile::wrong_gguf_fields_are_errors,
     hostile::odd_gguf_fields_work,
     hostile::extreme_texts,

@@ -87,10 +87,13 @@ impl ChatTemplate {
     /// The text of `messages`.
     ///
     /// # Errors
-    /// `invalid_argument` when the template rejects the messages (`raise_exception`: its message is in
+    /// `invalid_argument` when there are no messages, when the template rejects the messages (`raise_exception`: its message is in
     /// the error) or the text exceeds [`MAX_TEXT_BYTES`]; `corrupt_file` when the template does not
     /// finish; `unsupported_format` when it uses something that does not exist here.
     pub fn render(&self, messages: &[Message], options: &RenderOptions) -> Result<String> {
+        if messages.is_empty() {
+            return Err(invalid!("A chat needs at least one message."));
+        }
         let variables = variables(messages, options);
         let mut environment = self.environment.clone();
         environment.set_fuel(Some(fuel(messages.len(), &variables)));

@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use sterna::text::{GgufVocab, MAX_TEXT_BYTES};
+use sterna::text::{GgufVocab, MAX_TEXT_BYTES, Tokenizer};
 
-use super::{from_gguf, from_json, runner};
+use super::{from_gguf, from_json, runner, sentencepiece};
 
 const BIT_7M: &[u8] = include_bytes!("../../models/bit-7m/tokenizer.json");
 
@@ -224,24 +224,138 @@ pub fn truncated_json_is_corrupt() {
     assert_eq!(from_json(nested).unwrap_err().code(), "corrupt_file");
 }
 
+/// Uses a tokenizer that a damaged file still gave.
+fn use_it(result: sterna::Result<Tokenizer>) {
+    let Ok(tokenizer) = result else { return };
+    for text in ["Hello, wörld! 123 \n\n <s> a b ab <tool> 👍", "", " "] {
+        let ids = tokenizer.encode(text, true).unwrap_or_default();
+        tokenizer.decode(&ids, false).unwrap();
+        tokenizer.decode(&ids, true).unwrap();
+    }
+}
+
+/// The files that are damaged: a byte-level and a SentencePiece tokenizer.
+fn intact_files() -> [Value; 2] {
+    [small_json(), sentencepiece::small_json()]
+}
+
 /// Flipped bytes: whatever they make of the file, nothing panics, neither then nor when it is used.
 pub fn damaged_json_never_panics() {
-    let text = "Hello, wörld! 123 \n\n <|eot_id|> 👍";
-    let small = small_json().to_string().into_bytes();
     let flips = prop::collection::vec((any::<prop::sample::Index>(), 0x20..0x7f_u8), 1..4);
-    let property = |flips: Vec<(prop::sample::Index, u8)>| {
-        let mut bytes = small.clone();
-        for (at, byte) in flips {
-            let at = at.index(bytes.len());
-            bytes[at] = byte;
+    for file in intact_files() {
+        let intact = file.to_string().into_bytes();
+        let property = |flips: Vec<(prop::sample::Index, u8)>| {
+            let mut bytes = intact.clone();
+            for (at, byte) in flips {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            use_it(from_json(bytes));
+            Ok(())
+        };
+        runner(1500).run(&flips, property).unwrap();
+    }
+}
+
+/// Every value of the file, replaced by values of every kind.
+pub fn replaced_json_values_never_panic() {
+    let replacements = [
+        json!(null),
+        json!(true),
+        json!(0),
+        json!(-1),
+        json!(1e300),
+        json!(u64::MAX),
+        json!(""),
+        json!(" "),
+        json!("▁é"),
+        json!("(?=a)*"),
+        json!([]),
+        json!({}),
+        json!([[1], {"type": "Sequence"}]),
+        json!({"type": "ByteLevel"}),
+    ];
+    for file in intact_files() {
+        let mut paths = vec![];
+        collect_paths(&file, "", &mut paths);
+        for path in paths {
+            for replacement in &replacements {
+                let mut damaged = file.clone();
+                *damaged.pointer_mut(&path).unwrap() = replacement.clone();
+                use_it(from_json(damaged.to_string()));
+            }
         }
-        if let Ok(tokenizer) = from_json(bytes) {
-            let ids = tokenizer.encode(text, true).unwrap_or_default();
-            tokenizer.decode(&ids, false).unwrap();
+    }
+}
+
+fn collect_paths(value: &Value, path: &str, paths: &mut Vec<String>) {
+    paths.push(path.to_owned());
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(name, inner)| {
+            let name = name.replace('~', "~0").replace('/', "~1");
+            collect_paths(inner, &format!("{path}/{name}"), paths);
+        }),
+        Value::Array(items) => {
+            items
+                .iter()
+                .enumerate()
+                .for_each(|(at, inner)| collect_paths(inner, &format!("{path}/{at}"), paths));
         }
+        _ => {}
+    }
+}
+
+/// Metadata made of anything.
+pub fn arbitrary_gguf_never_panics() {
+    let token = prop_oneof!["[ab▁Ġ<>|]{0,3}", "<0x[0-9A-G]{2}>", any::<String>()];
+    let merge = prop_oneof!["[ab] [ab]", "[ab▁Ġ ]{0,4}", any::<String>()];
+    let tokens = prop::collection::vec(
+        (
+            token,
+            -1.0..1.0_f32,
+            prop_oneof![9 => 1..7_i32, 1 => any::<i32>()],
+        ),
+        0..12,
+    );
+    let vocab = (
+        prop::sample::select(vec!["gpt2", "llama"]),
+        prop::sample::select(vec![
+            None,
+            Some("smollm"),
+            Some("qwen2"),
+            Some("default"),
+            Some("olmo"),
+        ]),
+        tokens,
+        prop::collection::vec(merge, 0..3),
+        prop::option::of(0..14_u32),
+        any::<Option<bool>>(),
+    );
+    let property = |(model, pre, tokens, merges, special, flag): (
+        &str,
+        Option<&str>,
+        Vec<(String, f32, i32)>,
+        Vec<String>,
+        _,
+        _,
+    )| {
+        use_it(from_gguf(GgufVocab {
+            model: model.to_owned(),
+            pre: pre.map(str::to_owned),
+            scores: tokens.iter().map(|(_, score, _)| *score).collect(),
+            token_types: tokens.iter().map(|(.., kind)| *kind).collect(),
+            tokens: tokens.into_iter().map(|(text, ..)| text).collect(),
+            merges,
+            bos: special,
+            eos: special,
+            unknown: special,
+            add_bos: flag,
+            add_eos: flag,
+            add_space_prefix: flag,
+        }));
         Ok(())
     };
-    runner(3000).run(&flips, property).unwrap();
+    runner(2000).run(&vocab, property).unwrap();
 }
 
 fn small_gguf() -> GgufVocab {

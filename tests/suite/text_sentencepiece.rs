@@ -225,6 +225,28 @@ fn as_json(vocab: &GgufVocab, decoder: &Value) -> String {
     .to_string()
 }
 
+/// A SentencePiece tokenizer.json with one of everything and few tokens.
+pub fn small_json() -> Value {
+    let mut vocab = vocabulary();
+    let kept = |id: usize| id < 5 || id > 250;
+    let mut id = 0;
+    vocab.tokens.retain(|_| {
+        id += 1;
+        kept(id - 1)
+    });
+    vocab.token_types = [
+        vec![UNKNOWN, CONTROL, CONTROL],
+        vec![BYTE; 10],
+        vec![NORMAL; vocab.tokens.len() - 13],
+    ]
+    .concat();
+    let decoder = json!({"type": "Sequence", "decoders": [
+        {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"},
+        {"type": "Strip", "content": " ", "start": 1, "stop": 0},
+    ]});
+    serde_json::from_str(&as_json(&vocab, &decoder)).unwrap()
+}
+
 /// A converted vocabulary encodes and decodes as the reference implementation does, with each of the
 /// decoders that converters write.
 pub fn converted_vocabulary_agrees_with_the_reference() {
