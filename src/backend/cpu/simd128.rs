@@ -102,8 +102,9 @@ impl Sums {
             .iter()
             .zip(sums.as_chunks_mut::<4>().0)
         {
-            let [a, b, c, d] = lane_sums(half);
-            *out = [a, b >> 2, c >> 4, d >> 6];
+            // Every lane is a multiple of its row's factor; dividing first keeps their sum in 32 bits.
+            let [a, b, c, d] = *half;
+            *out = lane_sums(&[a, i32x4_shr(b, 2), i32x4_shr(c, 4), i32x4_shr(d, 6)]);
         }
         sums
     }
