@@ -22,7 +22,9 @@ impl From<Error> for JsValue {
 /// A plain JavaScript object (maps as objects, integers as numbers).
 pub fn to_js(value: &impl Serialize) -> JsResult<JsValue> {
     let serializer = serde_wasm_bindgen::Serializer::json_compatible();
-    value.serialize(&serializer).map_err(|error| invalid!("the value cannot be shown to JavaScript: {error}").into())
+    value
+        .serialize(&serializer)
+        .map_err(|error| invalid!("the value cannot be shown to JavaScript: {error}").into())
 }
 
 /// Reads an argument; `undefined` and `null` are the default.

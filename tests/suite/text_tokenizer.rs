@@ -17,8 +17,7 @@ struct Encoded {
 
 /// Llama 3 from tokenizer.json: the ids of tiktoken and of the JavaScript tokenizer.
 pub fn llama_3_from_json(tokenizer_json: &[u8]) {
-    let tokenizer =
-        Tokenizer::from_source(&TokenizerSource::Json(tokenizer_json.to_vec())).unwrap();
+    let tokenizer = Tokenizer::from_source(&TokenizerSource::Json(tokenizer_json.to_vec())).unwrap();
     check_llama_3(&tokenizer);
 }
 
@@ -26,10 +25,7 @@ pub fn llama_3_from_json(tokenizer_json: &[u8]) {
 /// bitnet-b1.58-2B-4T file, not named.
 pub fn llama_3_from_gguf(tokenizer_json: &[u8]) {
     for pre in [Some("llama-bpe"), Some("falcon3"), None] {
-        let vocab = GgufVocab {
-            pre: pre.map(str::to_owned),
-            ..gguf_of(tokenizer_json)
-        };
+        let vocab = GgufVocab { pre: pre.map(str::to_owned), ..gguf_of(tokenizer_json) };
         check_llama_3(&Tokenizer::from_source(&TokenizerSource::Gguf(Box::new(vocab))).unwrap());
     }
 }
@@ -42,11 +38,7 @@ fn check_llama_3(tokenizer: &Tokenizer) {
     assert_eq!(strings.len(), 213);
     for Encoded { text, ids } in strings {
         assert_eq!(tokenizer.encode(&text, true).unwrap(), ids, "{text:?}");
-        assert_eq!(
-            tokenizer.encode(&text, false).unwrap(),
-            ids[1..],
-            "{text:?}"
-        );
+        assert_eq!(tokenizer.encode(&text, false).unwrap(), ids[1..], "{text:?}");
         assert_eq!(tokenizer.decode(&ids, true).unwrap(), text);
     }
 }
@@ -62,35 +54,20 @@ pub fn gguf_of(tokenizer_json: &[u8]) -> GgufVocab {
         .collect();
     let added = json["added_tokens"].as_array().unwrap();
     entries.retain(|(id, ..)| added.iter().all(|token| token["id"] != *id));
-    entries.extend(added.iter().map(|token| {
-        (
-            token["id"].as_u64().unwrap(),
-            token["content"].as_str().unwrap(),
-            3,
-        )
-    }));
+    entries.extend(
+        added.iter().map(|token| (token["id"].as_u64().unwrap(), token["content"].as_str().unwrap(), 3)),
+    );
     entries.sort_unstable();
     let merges = json["model"]["merges"].as_array().unwrap();
     GgufVocab {
         model: "gpt2".to_owned(),
-        tokens: entries
-            .iter()
-            .map(|(_, text, _)| (*text).to_owned())
-            .collect(),
+        tokens: entries.iter().map(|(_, text, _)| (*text).to_owned()).collect(),
         token_types: entries.iter().map(|(.., kind)| *kind).collect(),
         merges: merges
             .iter()
-            .map(|pair| {
-                format!(
-                    "{} {}",
-                    pair[0].as_str().unwrap(),
-                    pair[1].as_str().unwrap()
-                )
-            })
+            .map(|pair| format!("{} {}", pair[0].as_str().unwrap(), pair[1].as_str().unwrap()))
             .collect(),
-        bos: added
-            .first()
-            .map(|token| token["id"].as_u64().unwrap() as u32),
+        bos: added.first().map(|token| token["id"].as_u64().unwrap() as u32),
         ..GgufVocab::default()
     }
 }
@@ -119,12 +96,8 @@ struct Config {
 
 /// The embedded model: prompts, ids and generated text as transformers has them.
 pub fn bit_7m() {
-    let tokenizer =
-        Tokenizer::from_source(&TokenizerSource::Json(BIT_7M_TOKENIZER.to_vec())).unwrap();
-    let gguf = GgufVocab {
-        pre: Some("llama-bpe".to_owned()),
-        ..gguf_of(BIT_7M_TOKENIZER)
-    };
+    let tokenizer = Tokenizer::from_source(&TokenizerSource::Json(BIT_7M_TOKENIZER.to_vec())).unwrap();
+    let gguf = GgufVocab { pre: Some("llama-bpe".to_owned()), ..gguf_of(BIT_7M_TOKENIZER) };
     let from_gguf = Tokenizer::from_source(&TokenizerSource::Gguf(Box::new(gguf))).unwrap();
     let config: Config = serde_json::from_str(BIT_7M_CONFIG).unwrap();
     let template = ChatTemplate::new(&config.chat_template).unwrap();
@@ -139,28 +112,13 @@ pub fn bit_7m() {
         // A raw prompt is encoded with the start-of-text token; a template writes it itself.
         let is_chat = case.messages.is_some();
         if let Some(messages) = &case.messages {
-            assert_eq!(
-                template.render(messages, &options).unwrap(),
-                case.prompt_text
-            );
-            assert_eq!(
-                tokenizer.encode_chat(&case.prompt_text).unwrap(),
-                case.prompt_ids
-            );
+            assert_eq!(template.render(messages, &options).unwrap(), case.prompt_text);
+            assert_eq!(tokenizer.encode_chat(&case.prompt_text).unwrap(), case.prompt_ids);
         }
         for tokenizer in [&tokenizer, &from_gguf] {
-            assert_eq!(
-                tokenizer.encode(&case.prompt_text, !is_chat).unwrap(),
-                case.prompt_ids
-            );
-            assert_eq!(
-                tokenizer.decode(&case.greedy_ids, true).unwrap(),
-                case.greedy_text
-            );
+            assert_eq!(tokenizer.encode(&case.prompt_text, !is_chat).unwrap(), case.prompt_ids);
+            assert_eq!(tokenizer.decode(&case.greedy_ids, true).unwrap(), case.greedy_text);
         }
-        assert_eq!(
-            tokenizer.decode(&case.prompt_ids, !is_chat).unwrap(),
-            case.prompt_text
-        );
+        assert_eq!(tokenizer.decode(&case.prompt_ids, !is_chat).unwrap(), case.prompt_text);
     }
 }
