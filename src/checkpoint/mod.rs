@@ -26,6 +26,7 @@ pub use reader::{ActivationChoice, CheckpointReader, ReadOptions};
 use crate::model::{ModelConfig, Role, Tensor};
 use crate::quant::Matrix;
 use crate::text::TokenizerSource;
+use serde::Serialize;
 
 /// A finished tensor, ready for a backend.
 pub struct LoadedTensor {
@@ -55,7 +56,8 @@ pub struct TemplateSource {
 }
 
 /// Token ids with a meaning.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct SpecialTokens {
     pub bos: Option<u32>,
     /// Any of these ends a generation.
@@ -65,7 +67,8 @@ pub struct SpecialTokens {
 }
 
 /// Sampling options that generation_config.json recommends.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct GenerationDefaults {
     pub temperature: Option<f32>,
     pub top_k: Option<u32>,
