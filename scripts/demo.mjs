@@ -31,7 +31,8 @@ function wantedPort() {
 	const text = process.env.PORT;
 	if (!text) return { port: 8080 };
 	const port = Number(text);
-	if (!Number.isInteger(port) || port < 0 || port > 65535) fail(`PORT=${text} is not a port number (0 to 65535).`);
+	if (!Number.isInteger(port) || port < 0 || port > 65535)
+		fail(`PORT=${text} is not a port number (0 to 65535).`);
 	return { port, exact: true };
 }
 

@@ -67,13 +67,15 @@ describe("the demo page", { timeout: 300_000 }, () => {
 		assert.deepEqual(complaints, [], "the console is quiet");
 	});
 
+	const textOf = async (selector: string) => ((await page.textContent(selector)) ?? "").trim();
+
 	async function ask(question: string): Promise<string> {
 		const turns = await page.locator(".turn").count();
 		await page.fill("#prompt", question);
 		await page.press("#prompt", "Enter");
 		await page.waitForFunction((count) => document.querySelectorAll(".turn").length === count, turns + 1);
 		await page.waitForSelector(DONE);
-		return page.innerText(LAST_ANSWER);
+		return textOf(LAST_ANSWER);
 	}
 
 	/** Sets a field of the settings panel. */
@@ -108,7 +110,7 @@ describe("the demo page", { timeout: 300_000 }, () => {
 
 	it("is cross-origin isolated and loads the embedded model by itself", async () => {
 		await page.waitForSelector(READY);
-		assert.equal(await page.innerText("#model-name"), "bit-7m");
+		assert.equal(await textOf("#model-name"), "bit-7m");
 		assert.equal(await page.evaluate(() => crossOriginIsolated), true);
 		assert.ok(await page.isHidden("#load-progress"));
 		assert.ok(requests.some((url) => url.endsWith("models/bit-7m/model.safetensors")));
@@ -125,10 +127,12 @@ describe("the demo page", { timeout: 300_000 }, () => {
 		}, LAST_ANSWER);
 		const answer = await ask(STORY);
 		assert.ok(answer.length > 80, answer);
-		const steps = await page.evaluate(() => (window as unknown as { seenLengths: Set<number> }).seenLengths.size);
+		const steps = await page.evaluate(
+			() => (window as unknown as { seenLengths: Set<number> }).seenLengths.size,
+		);
 		assert.ok(steps >= 3, `the answer appeared in ${steps} steps`);
 		assert.match(
-			await page.innerText(".is-last .answer-footer"),
+			await textOf(".is-last .answer-footer"),
 			/[\d.]+ tokens\/s · first token in [\d.]+ m?s · \d+ tokens/,
 		);
 	});
@@ -147,7 +151,7 @@ describe("the demo page", { timeout: 300_000 }, () => {
 			await page.fill("#prompt", STORY);
 			await page.press("#prompt", "Enter");
 			await page.waitForSelector(".is-last .answer[data-state=stopped]");
-			assert.notEqual(await page.innerText(LAST_ANSWER), "");
+			assert.notEqual(await textOf(LAST_ANSWER), "");
 			assert.ok(await page.isVisible("#send"));
 			assert.notEqual(await ask("Hello!"), "");
 		});
@@ -159,7 +163,7 @@ describe("the demo page", { timeout: 300_000 }, () => {
 		const first = await ask("Hello!");
 		await page.click(".is-last .regenerate");
 		await page.waitForSelector(DONE);
-		assert.equal(await page.innerText(LAST_ANSWER), first, "the same seed gives the same answer");
+		assert.equal(await textOf(LAST_ANSWER), first, "the same seed gives the same answer");
 		await page.click(".is-last .action:has-text('Copy')");
 		assert.equal(await page.evaluate(() => navigator.clipboard.readText()), first);
 		await page.click("#new-chat");
@@ -171,15 +175,15 @@ describe("the demo page", { timeout: 300_000 }, () => {
 		await page.waitForSelector(READY);
 		await page.click(".suggestion:has-text('What sound does a cow make?')");
 		await page.waitForSelector(DONE);
-		assert.equal(await page.innerText(".is-last .question"), "What sound does a cow make?");
+		assert.equal(await textOf(".is-last .question"), "What sound does a cow make?");
 	});
 
 	it("shows a wrong address as an error and keeps the model", async () => {
 		await page.waitForSelector(READY);
 		await loadAddress(`${server.url}nothing.gguf`);
 		await page.waitForSelector(BANNER);
-		assert.match(await page.innerText("#banner"), /nothing\.gguf/);
-		assert.equal(await page.innerText("#banner code"), "network");
+		assert.match(await textOf("#banner"), /nothing\.gguf/);
+		assert.equal(await textOf("#banner code"), "network");
 		assert.notEqual(await ask("Hello!"), "");
 		assert.ok(await page.isHidden("#banner"), "the banner goes with the next question");
 		assert.ok(complaints.length > 0 && complaints.every((text) => /404/.test(text)), complaints.join("\n"));
@@ -204,26 +208,33 @@ describe("the demo page", { timeout: 300_000 }, () => {
 	it("loads chosen files", async () => {
 		await page.waitForSelector(READY);
 		await page.setInputFiles("#file-input", MODEL_FILES);
-		await page.waitForFunction(() => document.querySelector("#model-name")?.textContent === "model.safetensors");
+		await page.waitForFunction(
+			() => document.querySelector("#model-name")?.textContent === "model.safetensors",
+		);
 		await page.waitForSelector(READY);
 		assert.notEqual(await ask("Hello!"), "");
 	});
 
 	it("loads dropped files, and says so when there is no model among them", async () => {
 		await page.waitForSelector(READY);
-		const dropped = await page.evaluateHandle(async (names) => {
-			const data = new DataTransfer();
-			for (const name of names) {
-				const response = await fetch(`models/bit-7m/${name}`);
-				data.items.add(new File([await response.blob()], name));
-			}
-			return data;
-		}, MODEL_FILES.map((file) => file.name));
+		const dropped = await page.evaluateHandle(
+			async (names) => {
+				const data = new DataTransfer();
+				for (const name of names) {
+					const response = await fetch(`models/bit-7m/${name}`);
+					data.items.add(new File([await response.blob()], name));
+				}
+				return data;
+			},
+			MODEL_FILES.map((file) => file.name),
+		);
 		await page.dispatchEvent("body", "dragenter", { dataTransfer: dropped });
 		assert.ok(await page.isVisible("#drop-overlay"));
 		await page.dispatchEvent("body", "drop", { dataTransfer: dropped });
 		assert.ok(await page.isHidden("#drop-overlay"));
-		await page.waitForFunction(() => document.querySelector("#model-name")?.textContent === "model.safetensors");
+		await page.waitForFunction(
+			() => document.querySelector("#model-name")?.textContent === "model.safetensors",
+		);
 		assert.notEqual(await ask("Hello!"), "");
 
 		const photo = await page.evaluateHandle(() => {
@@ -233,14 +244,14 @@ describe("the demo page", { timeout: 300_000 }, () => {
 		});
 		await page.dispatchEvent("body", "drop", { dataTransfer: photo });
 		await page.waitForSelector(BANNER);
-		assert.match(await page.innerText("#banner"), /no model among these files/);
+		assert.match(await textOf("#banner"), /no model among these files/);
 	});
 
 	it("shows the facts about the model", async () => {
 		await page.waitForSelector(READY);
 		await page.click("#open-models");
 		await page.waitForSelector(".facts dt:has-text('Memory')");
-		assert.match(await page.innerText("#model-info"), /bitnet[\s\S]+8 layers of 256[\s\S]+512 tokens/i);
+		assert.match(await textOf("#model-info"), /bitnet[\s\S]+8 layers of 256[\s\S]+512 tokens/i);
 		await page.keyboard.press("Escape");
 		assert.ok(await page.isHidden("#models"));
 	});
@@ -265,14 +276,14 @@ describe("the demo page", { timeout: 300_000 }, () => {
 		await page.waitForSelector(READY);
 		await set("maxTokens", "5");
 		await ask(STORY);
-		assert.match(await page.innerText(".is-last .answer-footer"), /5 tokens · ended at the length limit/);
+		assert.match(await textOf(".is-last .answer-footer"), /5 tokens · ended at the length limit/);
 	});
 
 	it("forgets the oldest turns when the context is full, and says so", async () => {
 		await page.waitForSelector(READY);
 		const words = Array.from({ length: 60 }, () => "little bird").join(" ");
 		for (let turn = 0; turn < 4; turn += 1) await ask(`Do you know this? ${words}`);
-		assert.match(await page.innerText(".forgotten"), /context of 512 tokens is full/);
+		assert.match(await textOf(".forgotten"), /context of 512 tokens is full/);
 		assert.ok(await page.isHidden("#banner"));
 	});
 
@@ -281,7 +292,7 @@ describe("the demo page", { timeout: 300_000 }, () => {
 		await page.fill("#prompt", "little bird ".repeat(2000));
 		await page.press("#prompt", "Enter");
 		await page.waitForSelector(BANNER);
-		assert.equal(await page.innerText("#banner code"), "context_overflow");
+		assert.equal(await textOf("#banner code"), "context_overflow");
 		assert.notEqual(await ask("Hello!"), "");
 	});
 

@@ -7,89 +7,89 @@ import { isAbort } from "./errors.ts";
 import type { NamedSource } from "./sources.ts";
 
 export interface HostEvents {
-  /** A load began (`name`), or none is running any more (`undefined`). */
-  onLoading(name: string | undefined): void;
-  onProgress(progress: LoadProgress): void;
-  /** Another model answers from now on, or none. */
-  onModel(held: HeldModel | undefined): void;
-  onLoadError(error: unknown, wanted: NamedSource): void;
+	/** A load began (`name`), or none is running any more (`undefined`). */
+	onLoading(name: string | undefined): void;
+	onProgress(progress: LoadProgress): void;
+	/** Another model answers from now on, or none. */
+	onModel(held: HeldModel | undefined): void;
+	onLoadError(error: unknown, wanted: NamedSource): void;
 }
 
 /** A loaded model that is freed when nobody needs it: neither the page for new answers nor a running answer. */
 export class HeldModel {
-  readonly name: string;
-  readonly model: Model;
-  #holders = 1;
+	readonly name: string;
+	readonly model: Model;
+	#holders = 1;
 
-  constructor(name: string, model: Model) {
-    this.name = name;
-    this.model = model;
-  }
+	constructor(name: string, model: Model) {
+		this.name = name;
+		this.model = model;
+	}
 
-  hold(): void {
-    this.#holders += 1;
-  }
+	hold(): void {
+		this.#holders += 1;
+	}
 
-  async release(): Promise<void> {
-    this.#holders -= 1;
-    if (this.#holders === 0) await this.model.dispose();
-  }
+	async release(): Promise<void> {
+		this.#holders -= 1;
+		if (this.#holders === 0) await this.model.dispose();
+	}
 }
 
 export class ModelHost {
-  readonly #events: HostEvents;
-  #current: HeldModel | undefined;
-  #loading: AbortController | undefined;
+	readonly #events: HostEvents;
+	#current: HeldModel | undefined;
+	#loading: AbortController | undefined;
 
-  constructor(events: HostEvents) {
-    this.#events = events;
-  }
+	constructor(events: HostEvents) {
+		this.#events = events;
+	}
 
-  get current(): HeldModel | undefined {
-    return this.#current;
-  }
+	get current(): HeldModel | undefined {
+		return this.#current;
+	}
 
-  /** Loads a model and makes it the current one. A load that is still running gives way. */
-  async load(wanted: NamedSource): Promise<void> {
-    this.cancel();
-    const controller = new AbortController();
-    const { signal } = controller;
-    this.#loading = controller;
-    this.#events.onLoading(wanted.name);
-    try {
-      const onProgress = (progress: LoadProgress) => {
-        if (!signal.aborted) this.#events.onProgress(progress);
-      };
-      const model = await loadModel(wanted.source, { signal, onProgress });
-      if (signal.aborted) await model.dispose();
-      else this.#replace(new HeldModel(wanted.name, model));
-    } catch (error) {
-      if (!signal.aborted && !isAbort(error)) this.#events.onLoadError(error, wanted);
-    } finally {
-      if (this.#loading === controller) {
-        this.#loading = undefined;
-        this.#events.onLoading(undefined);
-      }
-    }
-  }
+	/** Loads a model and makes it the current one. A load that is still running gives way. */
+	async load(wanted: NamedSource): Promise<void> {
+		this.cancel();
+		const controller = new AbortController();
+		const { signal } = controller;
+		this.#loading = controller;
+		this.#events.onLoading(wanted.name);
+		try {
+			const onProgress = (progress: LoadProgress) => {
+				if (!signal.aborted) this.#events.onProgress(progress);
+			};
+			const model = await loadModel(wanted.source, { signal, onProgress });
+			if (signal.aborted) await model.dispose();
+			else this.#replace(new HeldModel(wanted.name, model));
+		} catch (error) {
+			if (!signal.aborted && !isAbort(error)) this.#events.onLoadError(error, wanted);
+		} finally {
+			if (this.#loading === controller) {
+				this.#loading = undefined;
+				this.#events.onLoading(undefined);
+			}
+		}
+	}
 
-  /** Ends the running load; the current model stays. */
-  cancel(): void {
-    if (!this.#loading) return;
-    this.#loading.abort();
-    this.#loading = undefined;
-    this.#events.onLoading(undefined);
-  }
+	/** Ends the running load; the current model stays. */
+	cancel(): void {
+		if (!this.#loading) return;
+		this.#loading.abort();
+		this.#loading = undefined;
+		this.#events.onLoading(undefined);
+	}
 
-  /** Frees the current model, so that one that does not fit beside it can be loaded. */
-  unload(): void {
-    this.#replace(undefined);
-  }
+	/** Frees the current model, so that one that does not fit beside it can be loaded. */
+	unload(): void {
+		this.#replace(undefined);
+	}
 
-  #replace(next: HeldModel | undefined): void {
-    const previous = this.#current;
-    this.#current = next;
-    this.#events.onModel(next);
-    void previous?.release();
-  }
+	#replace(next: HeldModel | undefined): void {
+		const previous = this.#current;
+		this.#current = next;
+		this.#events.onModel(next);
+		void previous?.release();
+	}
 }
