@@ -5,7 +5,7 @@ import { Composer } from "./chat/composer.ts";
 import { SettingsPanel } from "./chat/settings-panel.ts";
 import { showSuggestions } from "./chat/suggestions.ts";
 import { acceptDrops } from "./model/drop-target.ts";
-import { explain } from "./model/errors.ts";
+import { explain, isLoss } from "./model/errors.ts";
 import { LoadProgressView } from "./model/load-progress.ts";
 import { ModelDialog } from "./model/model-dialog.ts";
 import { type HeldModel, ModelHost } from "./model/model-host.ts";
@@ -49,7 +49,7 @@ const chat = new Chat({
 	onRunning: (running) => {
 		composer.running = running;
 	},
-	onError: (error) => banner.show({ title: "The answer could not be given", ...explain(error) }),
+	onError: (error, held) => banner.show(answerTrouble(error, held)),
 });
 
 const composer = new Composer({ onSend: ask, onStop: () => chat.stop() });
@@ -119,6 +119,12 @@ function showModel(held: HeldModel | undefined): void {
 	if (!held) return;
 	announcer.say(`${held.name} is ready.`);
 	if (!chat.isEmpty) chat.note(`${held.name} answers from here on.`);
+}
+
+function answerTrouble(error: unknown, held: HeldModel): Trouble {
+	const trouble: Trouble = { title: "The answer could not be given", ...explain(error) };
+	if (!isLoss(error)) return trouble;
+	return { ...trouble, action: { label: `Load ${held.name} again`, run: () => load(held.origin) } };
 }
 
 function loadTrouble(error: unknown, wanted: NamedSource): Trouble {

@@ -14,7 +14,7 @@ export interface ChatDependencies {
 	model(): HeldModel | undefined;
 	settings(): Settings;
 	onRunning(running: boolean): void;
-	onError(error: unknown): void;
+	onError(error: unknown, held: HeldModel): void;
 }
 
 interface Entry {
@@ -88,7 +88,7 @@ export class Chat {
 			else this.#showComplete(entry, result);
 		} catch (error) {
 			if (isAbort(error)) this.#showStopped(entry);
-			else this.#showFailed(entry, error);
+			else this.#showFailed(entry, error, held);
 		} finally {
 			this.#running = undefined;
 			this.#page.onRunning(false);
@@ -123,10 +123,10 @@ export class Chat {
 		this.#page.announcer.finish("Stopped.");
 	}
 
-	#showFailed({ view }: Entry, error: unknown): void {
+	#showFailed({ view }: Entry, error: unknown, held: HeldModel): void {
 		view.failed();
 		this.#page.announcer.finish();
-		this.#page.onError(error);
+		this.#page.onError(error, held);
 	}
 
 	/** Marks where the model's memory of the conversation begins. */

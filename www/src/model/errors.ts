@@ -13,7 +13,6 @@ const ADVICE: Readonly<Record<string, string>> = {
 	context_overflow: "Start a new chat, or shorten the message or the system prompt.",
 	device_lost: "The graphics device went away. Load the model again.",
 	unsupported_browser: "Use a current version of Chrome, Edge, Firefox or Safari.",
-	internal: "Load the model again. If it happens again, please report the message.",
 	invalid_argument: "Check the settings, or reset them to their defaults.",
 };
 
@@ -31,6 +30,11 @@ export function explain(error: unknown): ErrorText {
 		message: error instanceof Error ? error.message : String(error),
 		advice: "Reload the page and try again.",
 	};
+}
+
+/** Whether the model cannot answer any more after this error and has to be loaded again. */
+export function isLoss(error: unknown): boolean {
+	return error instanceof SternaError && (error.code === "internal" || error.code === "device_lost");
 }
 
 /** Whether the work ended because someone asked for it. */

@@ -17,13 +17,18 @@ export interface HostEvents {
 
 /** A loaded model that is freed when nobody needs it: neither the page for new answers nor a running answer. */
 export class HeldModel {
-	readonly name: string;
+	/** Where it came from, to load it again. */
+	readonly origin: NamedSource;
 	readonly model: Model;
 	#holders = 1;
 
-	constructor(name: string, model: Model) {
-		this.name = name;
+	constructor(origin: NamedSource, model: Model) {
+		this.origin = origin;
 		this.model = model;
+	}
+
+	get name(): string {
+		return this.origin.name;
 	}
 
 	hold(): void {
@@ -62,7 +67,7 @@ export class ModelHost {
 			};
 			const model = await loadModel(wanted.source, { signal, onProgress });
 			if (signal.aborted) await model.dispose();
-			else this.#replace(new HeldModel(wanted.name, model));
+			else this.#replace(new HeldModel(wanted, model));
 		} catch (error) {
 			if (!signal.aborted && !isAbort(error)) this.#events.onLoadError(error, wanted);
 		} finally {
