@@ -43,6 +43,12 @@ step("Page");
 const folder = await buildPage();
 
 const { serve } = await import("./serve.mjs");
-const { url, close } = await serve(folder, port).catch((error) => fail(error.message));
+const { url, close } = await serve(folder, port).catch(({ code, message }) => {
+	fail(
+		code === "EADDRINUSE"
+			? `Port ${port.port} is in use: name another one, as in PORT=3000 npm run demo.`
+			: message,
+	);
+});
 console.log(`\nSterna is at ${url}\nCtrl-C ends it.`);
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => close().then(() => process.exit(0)));
