@@ -62,8 +62,10 @@ export class Chat {
 		this.#page.transcript.replaceChildren();
 	}
 
-	/** Puts a line into the transcript that belongs to nobody. */
+	/** Puts a line into the transcript that belongs to nobody, in place of one that nothing has followed. */
 	note(text: string): void {
+		const last = this.#page.transcript.lastElementChild;
+		if (last?.classList.contains("note")) last.remove();
 		this.#page.transcript.append(el("li", { className: "note" }, text));
 	}
 

@@ -69,7 +69,7 @@ export class TurnView {
 	}
 
 	failed(): void {
-		this.#end("failed", el("span", {}, "No answer"));
+		this.#end("failed", el("span", {}, this.#turn.answer ? "Broke off" : "No answer"));
 	}
 
 	/** Only the last answer can be asked for again. */
