@@ -1,9 +1,32 @@
 //! Files → named tensors, a [`ModelConfig`] and a tokenizer. Pure and push-driven: the caller brings
 //! bytes in whatever pieces the network or the disk gives, and takes finished tensors out.
 
+mod assembly;
+mod entry;
+mod gguf;
+mod gguf_config;
+mod hf_config;
+mod inspect;
+mod metadata;
+mod names;
+mod plan;
+mod reader;
+mod safetensors;
+mod side_files;
+mod sink;
+mod sniff;
+mod spec;
+mod special;
+mod walk;
+
+pub use crate::quant::I2sLayout;
+pub use inspect::{EncodingSummary, Format, InspectReport, TensorSummary};
+pub use reader::{ActivationChoice, CheckpointReader, ReadOptions};
+
 use crate::model::{ModelConfig, Role, Tensor};
 use crate::quant::Matrix;
 use crate::text::TokenizerSource;
+use serde::Serialize;
 
 /// A finished tensor, ready for a backend.
 pub struct LoadedTensor {
@@ -33,7 +56,8 @@ pub struct TemplateSource {
 }
 
 /// Token ids with a meaning.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct SpecialTokens {
     pub bos: Option<u32>,
     /// Any of these ends a generation.
@@ -43,7 +67,8 @@ pub struct SpecialTokens {
 }
 
 /// Sampling options that generation_config.json recommends.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct GenerationDefaults {
     pub temperature: Option<f32>,
     pub top_k: Option<u32>,

@@ -142,9 +142,7 @@ impl<M, V> WeightsBuilder<M, V> {
     fn layer(&mut self, index: usize, config: &ModelConfig) -> Result<Layer<M, V>> {
         use LayerRole::*;
         let at = |role| Role::Layer(index, role);
-        let norm_if = |this: &mut Self, wanted: bool, role| {
-            wanted.then(|| this.vector(at(role))).transpose()
-        };
+        let norm_if = |this: &mut Self, wanted: bool, role| wanted.then(|| this.vector(at(role))).transpose();
         Ok(Layer {
             attn_norm: self.vector(at(AttnNorm))?,
             query: self.matrix(at(Query))?,

@@ -88,18 +88,10 @@ impl Blueprint {
             }
         }
         if vocab.is_empty() {
-            return Err(corrupt!(
-                "The tokenizer has an empty vocabulary; download the model again."
-            ));
+            return Err(corrupt!("The tokenizer has an empty vocabulary; download the model again."));
         }
-        if let Some(unknown) = self
-            .unknown
-            .as_ref()
-            .filter(|unknown| !vocab.contains_key(*unknown))
-        {
-            return Err(corrupt!(
-                "The tokenizer's unknown token {unknown:?} is not in its vocabulary."
-            ));
+        if let Some(unknown) = self.unknown.as_ref().filter(|unknown| !vocab.contains_key(*unknown)) {
+            return Err(corrupt!("The tokenizer's unknown token {unknown:?} is not in its vocabulary."));
         }
         let mut builder = BPE::builder()
             .vocab_and_merges(vocab, std::mem::take(&mut self.merges))

@@ -15,10 +15,7 @@ const ARCHITECTURES_2B_4T: [&str; 2] = ["bitnet-b1.58", "bitnet-25"];
 
 /// The control tokens by which the turns of a template are recognised, all of them needed.
 const FALLBACKS: [(&[&str], &str); 3] = [
-    (
-        &["<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"],
-        LLAMA_3,
-    ),
+    (&["<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"], LLAMA_3),
     (&["<|im_start|>", "<|im_end|>"], CHATML),
     (&["<|system|>", "<|user|>", "<|assistant|>"], FALCON_3),
 ];
@@ -33,11 +30,7 @@ pub fn resolve_template<'a>(
     has_token: impl Fn(&str) -> bool,
 ) -> Option<&'a str> {
     if let Some(template) = embedded {
-        return Some(if template.contains(WRONG_2B_4T) {
-            BITNET_2B_4T
-        } else {
-            template
-        });
+        return Some(if template.contains(WRONG_2B_4T) { BITNET_2B_4T } else { template });
     }
     if ARCHITECTURES_2B_4T.contains(&architecture) && has_token("<|eot_id|>") {
         return Some(BITNET_2B_4T);

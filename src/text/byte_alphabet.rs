@@ -32,10 +32,7 @@ pub(super) fn byte_of(character: char) -> Option<u8> {
 
 /// The bytes that `text` stands for; a text with a character outside the alphabet is literal.
 pub(super) fn decode(text: &str) -> Vec<u8> {
-    text.chars()
-        .map(byte_of)
-        .collect::<Option<Vec<u8>>>()
-        .unwrap_or_else(|| text.as_bytes().to_vec())
+    text.chars().map(byte_of).collect::<Option<Vec<u8>>>().unwrap_or_else(|| text.as_bytes().to_vec())
 }
 
 #[cfg(test)]
@@ -45,10 +42,7 @@ mod tests {
 
     #[test]
     fn the_alphabet_has_one_character_for_each_byte() {
-        let mut bytes: Vec<u8> = ByteLevel::alphabet()
-            .into_iter()
-            .map(|c| byte_of(c).unwrap())
-            .collect();
+        let mut bytes: Vec<u8> = ByteLevel::alphabet().into_iter().map(|c| byte_of(c).unwrap()).collect();
         bytes.sort_unstable();
         assert_eq!(bytes, (0..=255).collect::<Vec<u8>>());
         assert_eq!(decode("Ġhi"), b" hi");

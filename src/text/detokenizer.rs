@@ -30,20 +30,12 @@ impl Detokenizer {
     /// SentencePiece tokenizers put a space in front of a text and drop it when they decode. The
     /// continuation of a prompt begins in the middle of a text, where a space is a space.
     pub fn continuing(tokenizer: &Tokenizer) -> Self {
-        Detokenizer {
-            leading: LeadingSpace::Keep,
-            ..Self::new(tokenizer)
-        }
+        Detokenizer { leading: LeadingSpace::Keep, ..Self::new(tokenizer) }
     }
 
     pub(super) fn with_table(table: Arc<TokenTable>, skip_special: bool) -> Self {
         let leading = table.leading_space;
-        Detokenizer {
-            table,
-            skip_special,
-            leading,
-            pending: Vec::new(),
-        }
+        Detokenizer { table, skip_special, leading, pending: Vec::new() }
     }
 
     /// The text that `id` completes: empty for a special token, for an id outside the vocabulary, and
@@ -87,12 +79,7 @@ impl Detokenizer {
 
     /// Removes what is still to be stripped from the start of the text and remembers how much that
     /// leaves. `content` is one whole token or the start of one, never split over tokens.
-    fn strip<'bytes>(
-        &mut self,
-        mut bytes: &'bytes [u8],
-        content: char,
-        mut count: usize,
-    ) -> &'bytes [u8] {
+    fn strip<'bytes>(&mut self, mut bytes: &'bytes [u8], content: char, mut count: usize) -> &'bytes [u8] {
         let mut buffer = [0; 4];
         let content_bytes = content.encode_utf8(&mut buffer).as_bytes();
         while count > 0
@@ -102,11 +89,7 @@ impl Detokenizer {
             count -= 1;
         }
         let done = count == 0 || !bytes.is_empty();
-        self.leading = if done {
-            LeadingSpace::Keep
-        } else {
-            LeadingSpace::Strip { content, count }
-        };
+        self.leading = if done { LeadingSpace::Keep } else { LeadingSpace::Strip { content, count } };
         bytes
     }
 

@@ -48,9 +48,7 @@ pub(super) fn read(vocab: &GgufVocab) -> Result<Blueprint> {
 fn check_lengths(vocab: &GgufVocab) -> Result<()> {
     let count = vocab.tokens.len();
     if count == 0 {
-        return Err(corrupt!(
-            "The file's tokenizer has no tokens; download the file again."
-        ));
+        return Err(corrupt!("The file's tokenizer has no tokens; download the file again."));
     }
     if count > MAX_TOKEN_ID as usize + 1 {
         return Err(corrupt!(
@@ -64,11 +62,7 @@ fn check_lengths(vocab: &GgufVocab) -> Result<()> {
             vocab.token_types.len()
         ));
     }
-    let ids = [
-        ("bos", vocab.bos),
-        ("eos", vocab.eos),
-        ("unknown", vocab.unknown),
-    ];
+    let ids = [("bos", vocab.bos), ("eos", vocab.eos), ("unknown", vocab.unknown)];
     for (name, id) in ids {
         if let Some(id) = id.filter(|id| *id as usize >= count) {
             return Err(corrupt!(
@@ -84,11 +78,7 @@ fn read_byte_level(vocab: &GgufVocab) -> Result<Blueprint> {
         Some(name) => pre_tokenizer::by_name(name)?,
         None => pre_tokenizer::for_unnamed(is_llama_3(vocab))?,
     };
-    let merges = vocab
-        .merges
-        .iter()
-        .map(|merge| split_merge(merge))
-        .collect::<Result<_>>()?;
+    let merges = vocab.merges.iter().map(|merge| split_merge(merge)).collect::<Result<_>>()?;
     let pieces = pieces(vocab)?;
     Ok(Blueprint {
         added: added_tokens(&pieces),
@@ -133,9 +123,7 @@ fn read_sentencepiece(vocab: &GgufVocab) -> Result<Blueprint> {
     let unknown = vocab.unknown.map(|id| vocab.tokens[id as usize].clone());
     Ok(Blueprint {
         added: added_tokens(&pieces),
-        byte_fallback: pieces
-            .iter()
-            .any(|piece| matches!(piece.kind, PieceKind::Byte(_))),
+        byte_fallback: pieces.iter().any(|piece| matches!(piece.kind, PieceKind::Byte(_))),
         pieces,
         merges,
         unknown: unknown.filter(|text| !text.is_empty()),
@@ -143,14 +131,9 @@ fn read_sentencepiece(vocab: &GgufVocab) -> Result<Blueprint> {
         ignore_merges: false,
         normalizer: Some(Sequence::new(normalizers).into()),
         pre_tokenizer: None,
-        spelling: Spelling::Plain {
-            replacements: vec![(SPACE_MARK.to_owned(), " ".to_owned())],
-        },
+        spelling: Spelling::Plain { replacements: vec![(SPACE_MARK.to_owned(), " ".to_owned())] },
         leading_space: if add_space {
-            LeadingSpace::Strip {
-                content: ' ',
-                count: 1,
-            }
+            LeadingSpace::Strip { content: ' ', count: 1 }
         } else {
             LeadingSpace::Keep
         },
@@ -165,17 +148,12 @@ fn around(id: Option<u32>, add: bool) -> Vec<u32> {
 }
 
 fn is_llama_3(vocab: &GgufVocab) -> bool {
-    LLAMA_3_TOKENS
-        .iter()
-        .all(|wanted| vocab.tokens.iter().any(|token| token == wanted))
+    LLAMA_3_TOKENS.iter().all(|wanted| vocab.tokens.iter().any(|token| token == wanted))
 }
 
 /// `"left right"`. A space inside a token is spelled otherwise, but `left` may itself be one.
 fn split_merge(merge: &str) -> Result<(String, String)> {
-    let space = merge
-        .char_indices()
-        .skip(1)
-        .find(|(_, character)| *character == ' ');
+    let space = merge.char_indices().skip(1).find(|(_, character)| *character == ' ');
     let Some((at, _)) = space.filter(|(at, _)| at + 1 < merge.len()) else {
         return Err(corrupt!(
             "The tokenizer's merge {merge:?} is not a pair of tokens; download the file again."
@@ -196,10 +174,7 @@ fn pieces(vocab: &GgufVocab) -> Result<Vec<Piece>> {
             } else {
                 kind(vocab, id, text)?
             };
-            Ok(Piece {
-                text: text.clone(),
-                kind,
-            })
+            Ok(Piece { text: text.clone(), kind })
         })
         .collect()
 }
@@ -208,11 +183,7 @@ fn kind(vocab: &GgufVocab, id: u32, text: &str) -> Result<PieceKind> {
     let Some(token_type) = vocab.token_types.get(id as usize) else {
         // A file without types still marks its control tokens by their shape.
         let is_control = text.starts_with("<|") && text.ends_with("|>");
-        return Ok(if is_control {
-            PieceKind::Special
-        } else {
-            PieceKind::Text
-        });
+        return Ok(if is_control { PieceKind::Special } else { PieceKind::Text });
     };
     match token_type {
         1 => Ok(PieceKind::Text),
@@ -220,13 +191,9 @@ fn kind(vocab: &GgufVocab, id: u32, text: &str) -> Result<PieceKind> {
         4 => Ok(PieceKind::Literal),
         5 => Ok(PieceKind::Unused),
         6 => byte_token(text).map(PieceKind::Byte).ok_or_else(|| {
-            corrupt!(
-                "Token {id} ({text:?}) is marked as a byte but does not name one (\"<0x0A>\")."
-            )
+            corrupt!("Token {id} ({text:?}) is marked as a byte but does not name one (\"<0x0A>\").")
         }),
-        other => Err(corrupt!(
-            "Token {id} ({text:?}) has the unknown type {other}; types are 1 to 6."
-        )),
+        other => Err(corrupt!("Token {id} ({text:?}) has the unknown type {other}; types are 1 to 6.")),
     }
 }
 
@@ -245,8 +212,7 @@ fn added_tokens(pieces: &[Piece]) -> Vec<AddedToken> {
         .iter()
         .filter(|piece| matches!(piece.kind, PieceKind::Literal | PieceKind::Special))
         .map(|piece| {
-            AddedToken::from(piece.text.as_str(), piece.kind == PieceKind::Special)
-                .normalized(false)
+            AddedToken::from(piece.text.as_str(), piece.kind == PieceKind::Special).normalized(false)
         })
         .collect()
 }

@@ -20,28 +20,10 @@ use super::gguf::byte_token;
 use crate::error::{Error, Result, corrupt, unsupported};
 
 /// The components that byte-pair tokenizers use and that do not fail on any text.
-const NORMALIZERS: [&str; 10] = [
-    "NFC",
-    "NFD",
-    "NFKC",
-    "NFKD",
-    "Prepend",
-    "Replace",
-    "Lowercase",
-    "Strip",
-    "StripAccents",
-    "Sequence",
-];
-const PRE_TOKENIZERS: [&str; 8] = [
-    "ByteLevel",
-    "Split",
-    "Digits",
-    "Metaspace",
-    "Punctuation",
-    "Whitespace",
-    "WhitespaceSplit",
-    "Sequence",
-];
+const NORMALIZERS: [&str; 10] =
+    ["NFC", "NFD", "NFKC", "NFKD", "Prepend", "Replace", "Lowercase", "Strip", "StripAccents", "Sequence"];
+const PRE_TOKENIZERS: [&str; 8] =
+    ["ByteLevel", "Split", "Digits", "Metaspace", "Punctuation", "Whitespace", "WhitespaceSplit", "Sequence"];
 
 /// Checks the file and describes the tokenizer.
 ///
@@ -64,12 +46,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Blueprint> {
     let around = post_processor::read(file.post_processor.as_ref())?;
     Ok(Blueprint {
         pieces,
-        merges: file
-            .model
-            .merges
-            .into_iter()
-            .map(|merge| (merge.left, merge.right))
-            .collect(),
+        merges: file.model.merges.into_iter().map(|merge| (merge.left, merge.right)).collect(),
         unknown: file.model.unk_token,
         fuse_unknown: file.model.fuse_unk.unwrap_or(false),
         byte_fallback: file.model.byte_fallback.unwrap_or(false),
@@ -91,17 +68,12 @@ fn check_model(model: &ModelEntry) -> Result<()> {
         ));
     }
     let affixes = [
-        (
-            "continuing_subword_prefix",
-            &model.continuing_subword_prefix,
-        ),
+        ("continuing_subword_prefix", &model.continuing_subword_prefix),
         ("end_of_word_suffix", &model.end_of_word_suffix),
     ];
     for (name, affix) in affixes {
         if affix.as_ref().is_some_and(|affix| !affix.is_empty()) {
-            return Err(unsupported!(
-                "The tokenizer marks parts of words ({name}), which is not supported."
-            ));
+            return Err(unsupported!("The tokenizer marks parts of words ({name}), which is not supported."));
         }
     }
     Ok(())
@@ -124,22 +96,13 @@ fn place(pieces: &mut Vec<Piece>, id: u32, text: &str, kind: PieceKind) -> Resul
     }
     let index = id as usize;
     if pieces.len() <= index {
-        pieces.resize_with(index + 1, || Piece {
-            text: String::new(),
-            kind: PieceKind::Unused,
-        });
+        pieces.resize_with(index + 1, || Piece { text: String::new(), kind: PieceKind::Unused });
     }
     let piece = &mut pieces[index];
     if !piece.text.is_empty() && piece.text != text {
-        return Err(corrupt!(
-            "The tokenizer gives the id {id} to both {:?} and {text:?}.",
-            piece.text
-        ));
+        return Err(corrupt!("The tokenizer gives the id {id} to both {:?} and {text:?}.", piece.text));
     }
-    *piece = Piece {
-        text: text.to_owned(),
-        kind,
-    };
+    *piece = Piece { text: text.to_owned(), kind };
     Ok(())
 }
 
@@ -184,9 +147,7 @@ fn component<T: serde::de::DeserializeOwned>(
         return Ok(None);
     };
     check_component(&value, name, known)?;
-    serde_json::from_value(value)
-        .map(Some)
-        .map_err(|error| malformed(name, &error))
+    serde_json::from_value(value).map(Some).map_err(|error| malformed(name, &error))
 }
 
 fn check_component(value: &Value, name: &str, known: &[&str]) -> Result<()> {
@@ -202,17 +163,10 @@ fn check_component(value: &Value, name: &str, known: &[&str]) -> Result<()> {
             || pattern.get("Regex").and_then(Value::as_str) == Some("")
     });
     if empty_pattern {
-        return Err(corrupt!(
-            "The tokenizer's {name} has an empty pattern; download the model again."
-        ));
+        return Err(corrupt!("The tokenizer's {name} has an empty pattern; download the model again."));
     }
     for key in ["normalizers", "pretokenizers"] {
-        for inner in value
-            .get(key)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-        {
+        for inner in value.get(key).and_then(Value::as_array).into_iter().flatten() {
             check_component(inner, name, known)?;
         }
     }

@@ -20,11 +20,7 @@ pub struct Message {
 impl Message {
     /// A message with nothing but a role and text.
     pub fn new(role: impl Into<String>, content: impl Into<String>) -> Self {
-        Message {
-            role: role.into(),
-            content: content.into(),
-            extra: Map::new(),
-        }
+        Message { role: role.into(), content: content.into(), extra: Map::new() }
     }
 
     /// The message as a template sees it. The arguments of tool calls become objects: the OpenAI API
@@ -33,20 +29,12 @@ impl Message {
         let mut fields = Map::new();
         fields.insert("role".to_owned(), Value::from(self.role.as_str()));
         fields.insert("content".to_owned(), Value::from(self.content.as_str()));
-        fields.extend(
-            self.extra
-                .iter()
-                .map(|(name, value)| (name.clone(), value.clone())),
-        );
+        fields.extend(self.extra.iter().map(|(name, value)| (name.clone(), value.clone())));
         let calls = fields.get_mut("tool_calls").and_then(Value::as_array_mut);
-        for arguments in calls
-            .into_iter()
-            .flatten()
-            .filter_map(|call| call.pointer_mut("/function/arguments"))
+        for arguments in
+            calls.into_iter().flatten().filter_map(|call| call.pointer_mut("/function/arguments"))
         {
-            let parsed = arguments
-                .as_str()
-                .and_then(|text| serde_json::from_str::<Value>(text).ok());
+            let parsed = arguments.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
             if let Some(object) = parsed.filter(Value::is_object) {
                 *arguments = object;
             }

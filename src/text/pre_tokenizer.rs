@@ -32,17 +32,7 @@ type Build = fn() -> Result<PreTokenizer>;
 
 /// The families by the names that files use.
 const FAMILIES: [(&[&str], Build); 6] = [
-    (
-        &[
-            "llama-bpe",
-            "llama3",
-            "llama-v3",
-            "falcon3",
-            "falcon_e",
-            "falcon-e",
-        ],
-        llama_3,
-    ),
+    (&["llama-bpe", "llama3", "llama-v3", "falcon3", "falcon_e", "falcon-e"], llama_3),
     (&["smollm"], smollm),
     (&["qwen2"], qwen_2),
     (&["gpt-2", "gpt2"], gpt_2),
@@ -58,10 +48,7 @@ const FAMILIES: [(&[&str], Build); 6] = [
 pub(super) fn by_name(name: &str) -> Result<PreTokenizer> {
     let family = FAMILIES.iter().find(|(names, _)| names.contains(&name));
     let Some((_, build)) = family else {
-        let known: Vec<&str> = FAMILIES
-            .iter()
-            .flat_map(|(names, _)| names.iter().copied())
-            .collect();
+        let known: Vec<&str> = FAMILIES.iter().flat_map(|(names, _)| names.iter().copied()).collect();
         return Err(unsupported!(
             "The file's pre-tokenizer {name:?} (tokenizer.ggml.pre) is not supported; supported are {}.",
             known.join(", ")
@@ -88,17 +75,11 @@ fn llama_3() -> Result<PreTokenizer> {
 /// Qwen's tokenizer composes characters (NFC). llama.cpp leaves that out; here the same model gives
 /// the same ids from GGUF as from tokenizer.json.
 fn qwen_2() -> Result<PreTokenizer> {
-    Ok(plain(
-        Some(NFC.into()),
-        sequence(vec![split(QWEN_2)?, byte_level(false)]),
-    ))
+    Ok(plain(Some(NFC.into()), sequence(vec![split(QWEN_2)?, byte_level(false)])))
 }
 
 fn smollm() -> Result<PreTokenizer> {
-    Ok(plain(
-        None,
-        sequence(vec![Digits::new(true).into(), byte_level(true)]),
-    ))
+    Ok(plain(None, sequence(vec![Digits::new(true).into(), byte_level(true)])))
 }
 
 fn gpt_2() -> Result<PreTokenizer> {
@@ -120,12 +101,7 @@ fn llama_cpp_default() -> Result<PreTokenizer> {
 }
 
 fn plain(normalizer: Option<NormalizerWrapper>, splitter: PreTokenizerWrapper) -> PreTokenizer {
-    PreTokenizer {
-        normalizer,
-        splitter,
-        ignore_merges: false,
-        add_bos: false,
-    }
+    PreTokenizer { normalizer, splitter, ignore_merges: false, add_bos: false }
 }
 
 fn sequence(steps: Vec<PreTokenizerWrapper>) -> PreTokenizerWrapper {
@@ -138,11 +114,7 @@ fn byte_level(cut: bool) -> PreTokenizerWrapper {
 }
 
 fn split(pattern: &str) -> Result<PreTokenizerWrapper> {
-    Split::new(
-        SplitPattern::Regex(pattern.to_owned()),
-        SplitDelimiterBehavior::Isolated,
-        false,
-    )
-    .map(Into::into)
-    .map_err(|error| corrupt!("The pre-tokenizer's pattern does not compile: {error}."))
+    Split::new(SplitPattern::Regex(pattern.to_owned()), SplitDelimiterBehavior::Isolated, false)
+        .map(Into::into)
+        .map_err(|error| corrupt!("The pre-tokenizer's pattern does not compile: {error}."))
 }

@@ -20,9 +20,7 @@ pub(super) fn to_json(
     let separators: Option<Vec<String>> = options.get("separators")?;
     let ensure_ascii = match ensure_ascii {
         Some(ensure_ascii) => ensure_ascii,
-        None => options
-            .get::<Option<bool>>("ensure_ascii")?
-            .unwrap_or(false),
+        None => options.get::<Option<bool>>("ensure_ascii")?.unwrap_or(false),
     };
     let sort_keys = options.get::<Option<bool>>("sort_keys")?.unwrap_or(false);
     options.assert_all_used()?;
@@ -31,15 +29,7 @@ pub(super) fn to_json(
         Some([item, key]) => (item.as_str(), key.as_str()),
         Some(_) => return Err(invalid("tojson: separators must be a pair")),
     };
-    let mut writer = JsonWriter {
-        out: String::new(),
-        indent,
-        item,
-        key,
-        ensure_ascii,
-        sort_keys,
-        state,
-    };
+    let mut writer = JsonWriter { out: String::new(), indent, item, key, ensure_ascii, sort_keys, state };
     writer.value(value, 0)?;
     Ok(Value::from(writer.out))
 }
@@ -74,9 +64,7 @@ impl JsonWriter<'_, '_, '_> {
         let start = self.out.len();
         match value.kind() {
             ValueKind::Undefined | ValueKind::None => self.out.push_str("null"),
-            ValueKind::Bool => self
-                .out
-                .push_str(if value.is_true() { "true" } else { "false" }),
+            ValueKind::Bool => self.out.push_str(if value.is_true() { "true" } else { "false" }),
             ValueKind::Number if value.is_integer() => {
                 write!(self.out, "{value}").map_err(|_| unserializable(value))?
             }
@@ -87,9 +75,7 @@ impl JsonWriter<'_, '_, '_> {
             ValueKind::String => self.string(value.as_str().unwrap_or_default())?,
             ValueKind::Seq | ValueKind::Iterable => {
                 let items: Vec<Value> = value.try_iter()?.collect();
-                self.list('[', ']', items.len(), depth, |writer, at| {
-                    writer.value(&items[at], depth + 1)
-                })?;
+                self.list('[', ']', items.len(), depth, |writer, at| writer.value(&items[at], depth + 1))?;
             }
             ValueKind::Map => {
                 let mut keys: Vec<Value> = value.try_iter()?.collect();
@@ -105,8 +91,7 @@ impl JsonWriter<'_, '_, '_> {
             _ => return Err(unserializable(value)),
         }
         // Output is charged as it grows, so that a template cannot ask for more than it may use.
-        self.state
-            .consume_fuel(1 + ((self.out.len() - start) / 64) as u64)
+        self.state.consume_fuel(1 + ((self.out.len() - start) / 64) as u64)
     }
 
     fn list(
@@ -144,9 +129,8 @@ impl JsonWriter<'_, '_, '_> {
     }
 
     fn string(&mut self, text: &str) -> Result<(), Error> {
-        let quoted = serde_json::to_string(text).map_err(|error| {
-            Error::new(ErrorKind::BadSerialization, "tojson").with_source(error)
-        })?;
+        let quoted = serde_json::to_string(text)
+            .map_err(|error| Error::new(ErrorKind::BadSerialization, "tojson").with_source(error))?;
         if !self.ensure_ascii {
             self.out.push_str(&quoted);
             return Ok(());
@@ -170,12 +154,7 @@ fn float(number: f64) -> String {
         return "NaN".to_owned();
     }
     if number.is_infinite() {
-        return if number > 0.0 {
-            "Infinity"
-        } else {
-            "-Infinity"
-        }
-        .to_owned();
+        return if number > 0.0 { "Infinity" } else { "-Infinity" }.to_owned();
     }
     let shortest = format!("{number:?}");
     let Some((digits, exponent)) = shortest.split_once('e') else {
@@ -193,8 +172,5 @@ fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
 }
 
 fn unserializable(value: &Value) -> Error {
-    invalid(format!(
-        "tojson: a value of type {} is not JSON",
-        value.kind()
-    ))
+    invalid(format!("tojson: a value of type {} is not JSON", value.kind()))
 }

@@ -21,11 +21,7 @@ const MAX_PIECE_BYTES: usize = 1024;
 pub(super) fn merges(pieces: &[(u32, &str)], scores: &[f32]) -> Result<Vec<(String, String)>> {
     let ids: HashMap<&str, u32> = pieces.iter().map(|(id, text)| (*text, *id)).collect();
     let mut by_score: Vec<&(u32, &str)> = pieces.iter().collect();
-    by_score.sort_by(|(a, _), (b, _)| {
-        scores[*b as usize]
-            .total_cmp(&scores[*a as usize])
-            .then(a.cmp(b))
-    });
+    by_score.sort_by(|(a, _), (b, _)| scores[*b as usize].total_cmp(&scores[*a as usize]).then(a.cmp(b)));
 
     let mut merges = Vec::new();
     for (id, text) in by_score {
@@ -41,10 +37,7 @@ pub(super) fn merges(pieces: &[(u32, &str)], scores: &[f32]) -> Result<Vec<(Stri
             .filter_map(|(at, _)| Some((*ids.get(&text[..at])?, *ids.get(&text[at..])?, at)))
             .collect();
         cuts.sort_unstable();
-        merges.extend(
-            cuts.into_iter()
-                .map(|(_, _, at)| (text[..at].to_owned(), text[at..].to_owned())),
-        );
+        merges.extend(cuts.into_iter().map(|(_, _, at)| (text[..at].to_owned(), text[at..].to_owned())));
     }
     Ok(merges)
 }

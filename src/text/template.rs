@@ -64,23 +64,19 @@ impl ChatTemplate {
             .trim_blocks(true)
             .lstrip_blocks(true)
             .build()
-            .map_err(|error| {
-                unsupported!("The chat template's syntax is not supported: {error}.")
-            })?;
+            .map_err(|error| unsupported!("The chat template's syntax is not supported: {error}."))?;
         environment.set_syntax(syntax);
         environment.set_auto_escape_callback(|_| AutoEscape::None);
         environment.set_unknown_method_callback(unknown_method_callback);
         environment.set_recursion_limit(RECURSION_LIMIT);
         environment.add_filter("tojson", python::to_json);
         environment.add_function("raise_exception", raise_exception);
-        environment
-            .add_template_owned(NAME, without_generation_tags(source))
-            .map_err(|error| {
-                unsupported!(
-                    "The model's chat template does not parse ({}); pass a template of your own.",
-                    describe(&error)
-                )
-            })?;
+        environment.add_template_owned(NAME, without_generation_tags(source)).map_err(|error| {
+            unsupported!(
+                "The model's chat template does not parse ({}); pass a template of your own.",
+                describe(&error)
+            )
+        })?;
         Ok(ChatTemplate { environment })
     }
 
@@ -109,9 +105,8 @@ impl ChatTemplate {
             }
             failure(&error)
         })?;
-        String::from_utf8(text.bytes).map_err(|error| {
-            corrupt!("The chat template produced text that is not UTF-8: {error}.")
-        })
+        String::from_utf8(text.bytes)
+            .map_err(|error| corrupt!("The chat template produced text that is not UTF-8: {error}."))
     }
 }
 
@@ -123,18 +118,9 @@ fn variables(messages: &[Message], options: &RenderOptions) -> Map<String, serde
     variables.insert("documents".to_owned(), serde_json::Value::Null);
     variables.extend(options.extra.clone());
     variables.insert("messages".to_owned(), serde_json::Value::Array(messages));
-    variables.insert(
-        "tools".to_owned(),
-        options.tools.clone().unwrap_or_default(),
-    );
-    variables.insert(
-        "add_generation_prompt".to_owned(),
-        options.add_generation_prompt.into(),
-    );
-    for (name, token) in [
-        ("bos_token", &options.bos_token),
-        ("eos_token", &options.eos_token),
-    ] {
+    variables.insert("tools".to_owned(), options.tools.clone().unwrap_or_default());
+    variables.insert("add_generation_prompt".to_owned(), options.add_generation_prompt.into());
+    for (name, token) in [("bos_token", &options.bos_token), ("eos_token", &options.eos_token)] {
         if let Some(token) = token {
             variables.insert(name.to_owned(), token.as_str().into());
         }
@@ -170,10 +156,7 @@ impl fmt::Display for Raised {
 impl StdError for Raised {}
 
 fn raise_exception(message: String) -> std::result::Result<Value, JinjaError> {
-    Err(
-        JinjaError::new(ErrorKind::InvalidOperation, "raise_exception")
-            .with_source(Raised(message)),
-    )
+    Err(JinjaError::new(ErrorKind::InvalidOperation, "raise_exception").with_source(Raised(message)))
 }
 
 fn failure(error: &JinjaError) -> Error {
@@ -182,20 +165,12 @@ fn failure(error: &JinjaError) -> Error {
         if let Some(Raised(message)) = cause.downcast_ref() {
             return invalid!("The model's chat template rejects the messages: {message}");
         }
-        if cause
-            .downcast_ref::<JinjaError>()
-            .is_some_and(|cause| cause.kind() == ErrorKind::OutOfFuel)
-        {
-            return corrupt!(
-                "The model's chat template does not finish; pass a template of your own."
-            );
+        if cause.downcast_ref::<JinjaError>().is_some_and(|cause| cause.kind() == ErrorKind::OutOfFuel) {
+            return corrupt!("The model's chat template does not finish; pass a template of your own.");
         }
         source = cause.source();
     }
-    unsupported!(
-        "The model's chat template failed ({}); pass a template of your own.",
-        describe(error)
-    )
+    unsupported!("The model's chat template failed ({}); pass a template of your own.", describe(error))
 }
 
 /// Kind, detail and line of a template error, without the source listing.
@@ -244,10 +219,7 @@ fn without_generation_tags(source: &str) -> String {
         };
         let inner = &rest[start + 2..start + length];
         let control = |character| matches!(character, '-' | '+');
-        let word = inner
-            .trim_start_matches(control)
-            .trim_end_matches(control)
-            .trim();
+        let word = inner.trim_start_matches(control).trim_end_matches(control).trim();
         let replacement = match word {
             "generation" => "if true",
             "endgeneration" => "endif",

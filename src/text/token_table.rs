@@ -69,10 +69,7 @@ impl TokenTable {
 
     /// `None` for an id that no token has.
     pub fn spelled(&self, id: u32) -> Option<&str> {
-        let bytes = self
-            .spelled
-            .get(id as usize)
-            .filter(|bytes| !bytes.is_empty())?;
+        let bytes = self.spelled.get(id as usize).filter(|bytes| !bytes.is_empty())?;
         std::str::from_utf8(bytes).ok()
     }
 
@@ -84,9 +81,8 @@ impl TokenTable {
 fn spell(text: &str, spelling: &Spelling) -> Vec<u8> {
     match spelling {
         Spelling::ByteLevel => byte_alphabet::decode(text),
-        Spelling::Plain { replacements } => replacements
-            .iter()
-            .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
-            .into_bytes(),
+        Spelling::Plain { replacements } => {
+            replacements.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to)).into_bytes()
+        }
     }
 }

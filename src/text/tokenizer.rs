@@ -20,13 +20,8 @@ pub const MAX_TEXT_BYTES: usize = 4 << 20;
 /// ahead at the end of such a run, and their engine gives up (silently) after a million steps.
 const MAX_WHITESPACE_RUN: usize = 200_000;
 
-type Encoder = TokenizerImpl<
-    BPE,
-    NormalizerWrapper,
-    PreTokenizerWrapper,
-    PostProcessorWrapper,
-    DecoderWrapper,
->;
+type Encoder =
+    TokenizerImpl<BPE, NormalizerWrapper, PreTokenizerWrapper, PostProcessorWrapper, DecoderWrapper>;
 
 /// A byte-pair tokenizer (byte-level or SentencePiece) with its special tokens.
 #[derive(Debug)]
@@ -58,17 +53,8 @@ impl Tokenizer {
         encoder.with_normalizer(blueprint.normalizer);
         encoder.with_pre_tokenizer(blueprint.pre_tokenizer);
         encoder.add_tokens(&blueprint.added);
-        let table = TokenTable::new(
-            &blueprint.pieces,
-            &blueprint.spelling,
-            blueprint.leading_space,
-        );
-        Ok(Tokenizer {
-            encoder,
-            table: Arc::new(table),
-            prefix: blueprint.prefix,
-            suffix: blueprint.suffix,
-        })
+        let table = TokenTable::new(&blueprint.pieces, &blueprint.spelling, blueprint.leading_space);
+        Ok(Tokenizer { encoder, table: Arc::new(table), prefix: blueprint.prefix, suffix: blueprint.suffix })
     }
 
     /// The same tokenizer with `bos` in front of every text that is encoded with special tokens
@@ -79,9 +65,7 @@ impl Tokenizer {
     /// `corrupt_file` when `bos` is not in the vocabulary.
     pub fn with_bos(mut self, bos: u32, add: bool) -> Result<Self> {
         if self.table.spelled(bos).is_none() {
-            return Err(corrupt!(
-                "The start-of-text token {bos} is not in the tokenizer's vocabulary."
-            ));
+            return Err(corrupt!("The start-of-text token {bos} is not in the tokenizer's vocabulary."));
         }
         self.prefix.retain(|id| *id != bos);
         if add {
@@ -193,11 +177,7 @@ fn check_text(text: &str) -> Result<()> {
     }
     let mut run = 0;
     for character in text.chars() {
-        run = if character.is_whitespace() {
-            run + 1
-        } else {
-            0
-        };
+        run = if character.is_whitespace() { run + 1 } else { 0 };
         if run > MAX_WHITESPACE_RUN {
             return Err(invalid!(
                 "The text has more than {MAX_WHITESPACE_RUN} white-space characters in a row. Shorten the run."

@@ -44,11 +44,7 @@ fn check_llama_3(tokenizer: &Tokenizer) {
     assert_eq!(strings.len(), 213);
     for Encoded { text, ids } in strings {
         assert_eq!(tokenizer.encode(&text, true).unwrap(), ids, "{text:?}");
-        assert_eq!(
-            tokenizer.encode(&text, false).unwrap(),
-            ids[1..],
-            "{text:?}"
-        );
+        assert_eq!(tokenizer.encode(&text, false).unwrap(), ids[1..], "{text:?}");
         assert_eq!(tokenizer.decode(&ids, true).unwrap(), text);
     }
 }
@@ -64,35 +60,20 @@ pub fn gguf_of(tokenizer_json: &[u8]) -> GgufVocab {
         .collect();
     let added = json["added_tokens"].as_array().unwrap();
     entries.retain(|(id, ..)| added.iter().all(|token| token["id"] != *id));
-    entries.extend(added.iter().map(|token| {
-        (
-            token["id"].as_u64().unwrap(),
-            token["content"].as_str().unwrap(),
-            3,
-        )
-    }));
+    entries.extend(
+        added.iter().map(|token| (token["id"].as_u64().unwrap(), token["content"].as_str().unwrap(), 3)),
+    );
     entries.sort_unstable();
     let merges = json["model"]["merges"].as_array().unwrap();
     GgufVocab {
         model: "gpt2".to_owned(),
-        tokens: entries
-            .iter()
-            .map(|(_, text, _)| (*text).to_owned())
-            .collect(),
+        tokens: entries.iter().map(|(_, text, _)| (*text).to_owned()).collect(),
         token_types: entries.iter().map(|(.., kind)| *kind).collect(),
         merges: merges
             .iter()
-            .map(|pair| {
-                format!(
-                    "{} {}",
-                    pair[0].as_str().unwrap(),
-                    pair[1].as_str().unwrap()
-                )
-            })
+            .map(|pair| format!("{} {}", pair[0].as_str().unwrap(), pair[1].as_str().unwrap()))
             .collect(),
-        bos: added
-            .first()
-            .map(|token| token["id"].as_u64().unwrap() as u32),
+        bos: added.first().map(|token| token["id"].as_u64().unwrap() as u32),
         ..GgufVocab::default()
     }
 }
@@ -140,29 +121,14 @@ pub fn bit_7m() {
         // A raw prompt is encoded with the start-of-text token; a template writes it itself.
         let is_chat = case.messages.is_some();
         if let Some(messages) = &case.messages {
-            assert_eq!(
-                template.render(messages, &options).unwrap(),
-                case.prompt_text
-            );
-            assert_eq!(
-                tokenizer.encode_chat(&case.prompt_text).unwrap(),
-                case.prompt_ids
-            );
+            assert_eq!(template.render(messages, &options).unwrap(), case.prompt_text);
+            assert_eq!(tokenizer.encode_chat(&case.prompt_text).unwrap(), case.prompt_ids);
         }
         for tokenizer in [&tokenizer, &from_gguf] {
-            assert_eq!(
-                tokenizer.encode(&case.prompt_text, !is_chat).unwrap(),
-                case.prompt_ids
-            );
-            assert_eq!(
-                tokenizer.decode(&case.greedy_ids, true).unwrap(),
-                case.greedy_text
-            );
+            assert_eq!(tokenizer.encode(&case.prompt_text, !is_chat).unwrap(), case.prompt_ids);
+            assert_eq!(tokenizer.decode(&case.greedy_ids, true).unwrap(), case.greedy_text);
         }
-        assert_eq!(
-            tokenizer.decode(&case.prompt_ids, !is_chat).unwrap(),
-            case.prompt_text
-        );
+        assert_eq!(tokenizer.decode(&case.prompt_ids, !is_chat).unwrap(), case.prompt_text);
     }
 }
 

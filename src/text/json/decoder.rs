@@ -21,22 +21,17 @@ pub(super) struct Decoder {
 /// `unsupported_format` for any other decoder, and for none: tokens could not become text.
 pub(super) fn read(value: Option<&Value>) -> Result<Decoder> {
     let Some(value) = value.filter(|value| !value.is_null()) else {
-        return Err(unsupported!(
-            "The tokenizer has no decoder, so its tokens cannot become text."
-        ));
+        return Err(unsupported!("The tokenizer has no decoder, so its tokens cannot become text."));
     };
     let mut decoder = Decoder {
-        spelling: Spelling::Plain {
-            replacements: Vec::new(),
-        },
+        spelling: Spelling::Plain { replacements: Vec::new() },
         leading_space: LeadingSpace::Keep,
         byte_tokens: false,
     };
     let steps = match value.get("decoders") {
-        Some(steps) => steps
-            .as_array()
-            .ok_or_else(|| malformed("decoder", &"decoders is not a list"))?
-            .as_slice(),
+        Some(steps) => {
+            steps.as_array().ok_or_else(|| malformed("decoder", &"decoders is not a list"))?.as_slice()
+        }
         None => std::slice::from_ref(value),
     };
     let mut fused = false;
@@ -66,10 +61,7 @@ fn add_replacement(decoder: &mut Decoder, replacement: (String, String)) {
 }
 
 fn replacement(step: &Value) -> Result<(String, String)> {
-    let pattern = step
-        .get("pattern")
-        .and_then(|pattern| pattern.get("String"))
-        .and_then(Value::as_str);
+    let pattern = step.get("pattern").and_then(|pattern| pattern.get("String")).and_then(Value::as_str);
     match pattern.filter(|pattern| !pattern.is_empty()) {
         Some(pattern) => Ok((pattern.to_owned(), text(step, "content")?)),
         None => Err(unsupported_step("Replace with a regular expression")),
@@ -85,9 +77,7 @@ fn strips_prefix(step: &Value) -> bool {
 
 fn strip(step: &Value) -> Result<LeadingSpace> {
     let number = |key| {
-        step.get(key)
-            .and_then(Value::as_u64)
-            .ok_or_else(|| malformed("decoder", &"Strip without a count"))
+        step.get(key).and_then(Value::as_u64).ok_or_else(|| malformed("decoder", &"Strip without a count"))
     };
     let content = text(step, "content")?;
     let mut characters = content.chars();
@@ -98,11 +88,7 @@ fn strip(step: &Value) -> Result<LeadingSpace> {
         return Err(unsupported_step("Strip at the end of the text"));
     }
     let count = usize::try_from(number("start")?).map_err(|error| malformed("decoder", &error))?;
-    Ok(if count == 0 {
-        LeadingSpace::Keep
-    } else {
-        LeadingSpace::Strip { content, count }
-    })
+    Ok(if count == 0 { LeadingSpace::Keep } else { LeadingSpace::Strip { content, count } })
 }
 
 fn text(step: &Value, key: &str) -> Result<String> {

@@ -77,9 +77,7 @@ impl TokenizerFile {
     /// `unsupported_format` when the file is intact and its model is not BPE, else `corrupt_file`.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         // Other models have fields of other types, so the kind must be looked at before the fields.
-        if let Ok(Kind {
-            model: ModelKind { kind },
-        }) = serde_json::from_slice(bytes)
+        if let Ok(Kind { model: ModelKind { kind } }) = serde_json::from_slice(bytes)
             && kind != "BPE"
         {
             return Err(unsupported!(
@@ -112,10 +110,7 @@ impl<'de> Deserialize<'de> for Vocabulary {
                 formatter.write_str("a map from tokens to ids")
             }
 
-            fn visit_map<A: MapAccess<'de>>(
-                self,
-                mut map: A,
-            ) -> std::result::Result<Vocabulary, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Vocabulary, A::Error> {
                 let mut entries = Vec::new();
                 while let Some(entry) = map.next_entry()? {
                     entries.push(entry);
@@ -139,20 +134,14 @@ impl<'de> Deserialize<'de> for Merge {
 
             fn visit_str<E: serde::de::Error>(self, text: &str) -> std::result::Result<Merge, E> {
                 match text.split_once(' ') {
-                    Some((left, right)) if !right.contains(' ') => Ok(Merge {
-                        left: left.to_owned(),
-                        right: right.to_owned(),
-                    }),
-                    _ => Err(E::custom(format!(
-                        "the merge {text:?} is not a pair of tokens"
-                    ))),
+                    Some((left, right)) if !right.contains(' ') => {
+                        Ok(Merge { left: left.to_owned(), right: right.to_owned() })
+                    }
+                    _ => Err(E::custom(format!("the merge {text:?} is not a pair of tokens"))),
                 }
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(
-                self,
-                mut seq: A,
-            ) -> std::result::Result<Merge, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<Merge, A::Error> {
                 let pair = (seq.next_element()?, seq.next_element()?);
                 let (Some(left), Some(right)) = pair else {
                     return Err(A::Error::custom("a merge has fewer than two tokens"));

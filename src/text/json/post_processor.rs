@@ -34,9 +34,7 @@ fn apply(value: &Value, around: &mut Around) -> Result<()> {
             around.suffix.push(pair_id(value, "sep")?);
             Ok(())
         }
-        "Sequence" => list(value, "processors")?
-            .iter()
-            .try_for_each(|inner| apply(inner, around)),
+        "Sequence" => list(value, "processors")?.iter().try_for_each(|inner| apply(inner, around)),
         other => Err(unsupported!(
             "The tokenizer's post_processor {other:?} is not supported; supported are TemplateProcessing, ByteLevel, \
              RobertaProcessing, BertProcessing and Sequence."
@@ -58,24 +56,15 @@ fn apply_template(value: &Value, around: &mut Around) -> Result<()> {
             }
             continue;
         }
-        let names_text = piece
-            .get("Sequence")
-            .and_then(|text| text.get("id"))
-            .and_then(Value::as_str)
-            == Some("A");
+        let names_text =
+            piece.get("Sequence").and_then(|text| text.get("id")).and_then(Value::as_str) == Some("A");
         if !names_text || seen_text {
-            return Err(malformed(
-                "post_processor",
-                &"the template of a single text must name it once",
-            ));
+            return Err(malformed("post_processor", &"the template of a single text must name it once"));
         }
         seen_text = true;
     }
     if !seen_text {
-        return Err(malformed(
-            "post_processor",
-            &"the template of a single text does not name it",
-        ));
+        return Err(malformed("post_processor", &"the template of a single text does not name it"));
     }
     before.append(&mut around.prefix);
     around.prefix = before;
@@ -85,18 +74,10 @@ fn apply_template(value: &Value, around: &mut Around) -> Result<()> {
 
 /// The ids of the special token that a template piece names.
 fn special_ids(template: &Value, special: &Value) -> Result<Vec<u32>> {
-    let name = special
-        .get("id")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    let definition = template
-        .get("special_tokens")
-        .and_then(|tokens| tokens.get(name));
+    let name = special.get("id").and_then(Value::as_str).unwrap_or_default();
+    let definition = template.get("special_tokens").and_then(|tokens| tokens.get(name));
     let Some(definition) = definition else {
-        return Err(malformed(
-            "post_processor",
-            &format_args!("the special token {name:?} is not defined"),
-        ));
+        return Err(malformed("post_processor", &format_args!("the special token {name:?} is not defined")));
     };
     list(definition, "ids")?.iter().map(token_id).collect()
 }

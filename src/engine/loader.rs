@@ -1,0 +1,154 @@
+//! Bytes → [`Engine`]: feeds a [`CheckpointReader`] and moves each finished tensor to the backend at
+//! once, so that no second copy of the weights ever exists.
+
+use super::{Engine, TextTools};
+use crate::Result;
+use crate::backend::{Backend, KvFormat};
+use crate::checkpoint::{Checkpoint, CheckpointReader, LoadedTensor, ReadOptions};
+use crate::error::invalid;
+use crate::generate::Session;
+use crate::model::{Tensor, Transformer, WeightsBuilder};
+use crate::text::{ChatTemplate, Tokenizer, resolve_template};
+
+/// How a model is loaded.
+#[derive(Debug, Clone, Default)]
+pub struct EngineOptions {
+    /// Positions of the KV cache; the model's own maximum, at most [`DEFAULT_CONTEXT`], when `None`.
+    pub context_length: Option<usize>,
+    pub kv_format: KvFormat,
+    pub read: ReadOptions,
+}
+
+/// Context length where neither the caller nor a shorter model limits it.
+pub const DEFAULT_CONTEXT: usize = 4096;
+
+/// Takes the files of one checkpoint, piece by piece.
+pub struct Loader<B: Backend> {
+    reader: CheckpointReader,
+    uploader: Uploader<B>,
+    options: EngineOptions,
+}
+
+/// Where finished tensors go.
+struct Uploader<B: Backend> {
+    backend: B,
+    builder: WeightsBuilder<B::Matrix, B::Vector>,
+    weight_bytes: usize,
+}
+
+impl<B: Backend> Loader<B> {
+    /// # Errors
+    /// `invalid_argument` for a context length of 0.
+    pub fn new(backend: B, options: EngineOptions) -> Result<Self> {
+        if options.context_length == Some(0) {
+            return Err(invalid!("contextLength must be at least 1"));
+        }
+        Ok(Self {
+            reader: CheckpointReader::new(options.read.clone()),
+            uploader: Uploader { backend, builder: WeightsBuilder::default(), weight_bytes: 0 },
+            options,
+        })
+    }
+
+    /// What has been read so far.
+    pub fn reader(&self) -> &CheckpointReader {
+        &self.reader
+    }
+
+    /// The context length that the model will be loaded with, once its config is known.
+    pub fn context_length(&self) -> Option<usize> {
+        let max = self.reader.config()?.max_context;
+        Some(context_length(self.options.context_length, max))
+    }
+
+    pub fn kv_format(&self) -> KvFormat {
+        self.options.kv_format
+    }
+
+    /// # Errors
+    /// As [`CheckpointReader::begin_file`].
+    pub fn begin_file(&mut self, name: &str, size: Option<u64>) -> Result<()> {
+        self.reader.begin_file(name, size)
+    }
+
+    /// # Errors
+    /// As [`CheckpointReader::push`] and the backend's uploads.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        self.reader.push(bytes)?;
+        self.uploader.upload(self.reader.take_tensors())
+    }
+
+    /// # Errors
+    /// As [`CheckpointReader::end_file`].
+    pub fn end_file(&mut self) -> Result<()> {
+        self.reader.end_file()
+    }
+
+    /// The engine, once all files were pushed.
+    ///
+    /// # Errors
+    /// `corrupt_file` when something is missing or does not fit together.
+    pub fn finish(mut self) -> Result<Engine<B>> {
+        let (checkpoint, rest) = self.reader.finish()?;
+        self.uploader.upload(rest)?;
+        let Uploader { backend, builder, weight_bytes } = self.uploader;
+        let context_length = context_length(self.options.context_length, checkpoint.config.max_context);
+        let text = text_tools(&checkpoint)?;
+        let weights = builder.finish(&checkpoint.config)?;
+        let transformer = Transformer::new(backend, checkpoint.config, weights)?;
+        let session = Session::new(&transformer, self.options.kv_format)?;
+        Ok(Engine {
+            transformer,
+            text,
+            special: checkpoint.special,
+            defaults: checkpoint.defaults,
+            context_length,
+            kv_format: self.options.kv_format,
+            weight_bytes,
+            session,
+            job: None,
+        })
+    }
+}
+
+impl<B: Backend> Uploader<B> {
+    fn upload(&mut self, tensors: Vec<LoadedTensor>) -> Result<()> {
+        for LoadedTensor { role, value } in tensors {
+            let value = match value {
+                Tensor::Matrix(matrix) => {
+                    self.weight_bytes += matrix.resident_bytes();
+                    Tensor::Matrix(self.backend.upload_matrix(matrix)?)
+                }
+                Tensor::Vector(vector) => {
+                    self.weight_bytes += size_of_val(&vector[..]);
+                    Tensor::Vector(self.backend.upload_vector(vector)?)
+                }
+            };
+            self.builder.insert(role, value)?;
+        }
+        Ok(())
+    }
+}
+
+fn context_length(wanted: Option<usize>, model_max: usize) -> usize {
+    wanted.unwrap_or(DEFAULT_CONTEXT).min(model_max)
+}
+
+fn text_tools(checkpoint: &Checkpoint) -> Result<TextTools> {
+    let special = &checkpoint.special;
+    let mut tokenizer = checkpoint.tokenizer.as_ref().map(Tokenizer::from_source).transpose()?;
+    if let (Some(bos), Some(add)) = (special.bos, special.add_bos) {
+        tokenizer = tokenizer.map(|tokenizer| tokenizer.with_bos(bos, add)).transpose()?;
+    }
+    if let Some(tokenizer) = &tokenizer {
+        tokenizer.check_vocab(checkpoint.config.vocab_size)?;
+    }
+    let spelled = |id: Option<u32>| tokenizer.as_ref()?.token_text(id?);
+    let template = &checkpoint.template;
+    let bos_token = template.bos_token.clone().or_else(|| spelled(special.bos));
+    let eos_token = template.eos_token.clone().or_else(|| spelled(special.eos.first().copied()));
+    let has_token = |text: &str| tokenizer.as_ref().is_some_and(|t| t.token_id(text).is_some());
+    let source = resolve_template(&checkpoint.config.architecture, template.jinja.as_deref(), has_token);
+    let template = source.map(ChatTemplate::new).transpose()?;
+    Ok(TextTools { tokenizer, template, bos_token, eos_token })
+}
