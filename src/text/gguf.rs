@@ -17,14 +17,8 @@ const LLAMA_3_TOKENS: [&str; 2] = ["<|begin_of_text|>", "<|eot_id|>"];
 
 /// Tokens that end a turn or a text in the families that chat. Some converters mark them as normal
 /// text; a chat would then never end. llama.cpp corrects the same tokens.
-const END_TOKENS: [&str; 6] = [
-    "<|eot_id|>",
-    "<|eom_id|>",
-    "<|im_end|>",
-    "<|end_of_text|>",
-    "<|endoftext|>",
-    "<|end|>",
-];
+const END_TOKENS: [&str; 6] =
+    ["<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end_of_text|>", "<|endoftext|>", "<|end|>"];
 
 /// Checks the metadata and describes the tokenizer.
 ///

@@ -112,25 +112,14 @@ fn add_tokens(
     vocabulary: &Vocabulary,
     entries: Vec<AddedTokenEntry>,
 ) -> Result<Vec<AddedToken>> {
-    let known: HashMap<&str, u32> = vocabulary
-        .0
-        .iter()
-        .map(|(text, id)| (text.as_str(), *id))
-        .collect();
+    let known: HashMap<&str, u32> = vocabulary.0.iter().map(|(text, id)| (text.as_str(), *id)).collect();
     let mut added = Vec::with_capacity(entries.len());
     for entry in entries {
         if entry.content.is_empty() {
             continue;
         }
-        let kind = if entry.special {
-            PieceKind::Special
-        } else {
-            PieceKind::Literal
-        };
-        let id = known
-            .get(entry.content.as_str())
-            .copied()
-            .unwrap_or(entry.id);
+        let kind = if entry.special { PieceKind::Special } else { PieceKind::Literal };
+        let id = known.get(entry.content.as_str()).copied().unwrap_or(entry.id);
         place(pieces, id, &entry.content, kind)?;
         added.push(entry.into_token());
     }

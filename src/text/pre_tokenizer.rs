@@ -92,10 +92,7 @@ fn olmo() -> Result<PreTokenizer> {
 }
 
 fn llama_cpp_default() -> Result<PreTokenizer> {
-    let mut steps = DEFAULT
-        .iter()
-        .map(|rule| split(rule))
-        .collect::<Result<Vec<_>>>()?;
+    let mut steps = DEFAULT.iter().map(|rule| split(rule)).collect::<Result<Vec<_>>>()?;
     steps.push(byte_level(false));
     Ok(plain(None, sequence(steps)))
 }

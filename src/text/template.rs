@@ -93,9 +93,7 @@ impl ChatTemplate {
         let variables = variables(messages, options);
         let mut environment = self.environment.clone();
         environment.set_fuel(Some(fuel(messages.len(), &variables)));
-        let template = environment
-            .get_template(NAME)
-            .map_err(|error| failure(&error))?;
+        let template = environment.get_template(NAME).map_err(|error| failure(&error))?;
         let mut text = LimitedText::default();
         template.render_captured_to(with_functions(variables, options), &mut text).map_err(|error| {
             if text.overflowed {

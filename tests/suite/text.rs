@@ -28,10 +28,6 @@ pub fn from_json(bytes: impl Into<Vec<u8>>) -> Result<Tokenizer> {
 
 /// A runner whose cases are the same in every run and that needs neither files nor entropy.
 pub fn runner(cases: u32) -> TestRunner {
-    let config = Config {
-        cases,
-        failure_persistence: None,
-        ..Config::default()
-    };
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
     TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))
 }

@@ -44,10 +44,7 @@ fn unicode() -> impl Strategy<Value = String> {
         "\n",
         "a",
     ]);
-    prop_oneof![
-        prop::collection::vec(hard, 0..12).prop_map(|parts| parts.concat()),
-        any::<String>(),
-    ]
+    prop_oneof![prop::collection::vec(hard, 0..12).prop_map(|parts| parts.concat()), any::<String>(),]
 }
 
 fn stream(tokenizer: &Tokenizer, ids: &[u32]) -> (Vec<String>, String) {
@@ -58,10 +55,7 @@ fn stream(tokenizer: &Tokenizer, ids: &[u32]) -> (Vec<String>, String) {
 
 /// Text survives tokens and streaming, and no piece of it holds a part of a character.
 pub fn streaming_equals_decoding() {
-    let tokenizers = [
-        bytes_only(),
-        from_gguf(sentencepiece::vocabulary()).unwrap(),
-    ];
+    let tokenizers = [bytes_only(), from_gguf(sentencepiece::vocabulary()).unwrap()];
     for tokenizer in &tokenizers {
         let property = |text: String| {
             let ids = tokenizer.encode(&text, false).unwrap();
@@ -90,10 +84,7 @@ pub fn any_ids_decode_as_in_the_reference() {
     let property = |ids: Vec<u32>| {
         let whole = tokenizer.decode(&ids, true).unwrap();
         prop_assert_eq!(&whole, &reference.decode(&ids, true).unwrap());
-        prop_assert_eq!(
-            tokenizer.decode(&ids, false).unwrap(),
-            reference.decode(&ids, false).unwrap()
-        );
+        prop_assert_eq!(tokenizer.decode(&ids, false).unwrap(), reference.decode(&ids, false).unwrap());
         let (deltas, rest) = stream(&tokenizer, &ids);
         prop_assert_eq!(deltas.concat() + &rest, whole);
         Ok(())
@@ -109,16 +100,7 @@ pub fn characters_arrive_whole() {
     let (deltas, rest) = stream(&tokenizer, &ids);
     assert_eq!(
         (deltas, rest.as_str()),
-        (
-            vec![
-                "a".into(),
-                String::new(),
-                String::new(),
-                String::new(),
-                "👍".into()
-            ],
-            ""
-        )
+        (vec!["a".into(), String::new(), String::new(), String::new(), "👍".into()], "")
     );
     let (deltas, rest) = stream(&tokenizer, &ids[..4]);
     assert_eq!((deltas.concat().as_str(), rest.as_str()), ("a", "\u{fffd}"));
@@ -126,10 +108,7 @@ pub fn characters_arrive_whole() {
     let (deltas, _) = stream(&tokenizer, &[ids[1], ids[2], 256, ids[3], ids[4], u32::MAX]);
     assert_eq!(deltas.concat(), "👍");
     assert_eq!(tokenizer.decode(&[256], false).unwrap(), "<|end|>");
-    assert_eq!(
-        tokenizer.decode(&[257], false).unwrap_err().code(),
-        "invalid_argument"
-    );
+    assert_eq!(tokenizer.decode(&[257], false).unwrap_err().code(), "invalid_argument");
 }
 
 /// A long generation costs no more for each token than a short one.

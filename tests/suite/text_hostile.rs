@@ -26,19 +26,10 @@ fn small_json() -> Value {
 /// Ids with gaps stay what the file says.
 pub fn added_tokens_keep_their_ids() {
     let tokenizer = from_json(small_json().to_string()).unwrap();
-    assert_eq!(
-        tokenizer.encode("abba<tool>", true).unwrap(),
-        [9, 2, 1, 0, 5]
-    );
+    assert_eq!(tokenizer.encode("abba<tool>", true).unwrap(), [9, 2, 1, 0, 5]);
     assert_eq!(tokenizer.decode(&[9, 2, 5, 7], true).unwrap(), "ab<tool>");
-    assert_eq!(
-        (tokenizer.vocab_size(), tokenizer.token_id("<s>")),
-        (10, Some(9))
-    );
-    assert_eq!(
-        (tokenizer.token_text(2).as_deref(), tokenizer.token_text(7)),
-        (Some("ab"), None)
-    );
+    assert_eq!((tokenizer.vocab_size(), tokenizer.token_id("<s>")), (10, Some(9)));
+    assert_eq!((tokenizer.token_text(2).as_deref(), tokenizer.token_text(7)), (Some("ab"), None));
     assert_eq!(tokenizer.check_vocab(9).unwrap_err().code(), "corrupt_file");
     tokenizer.check_vocab(10).unwrap();
     tokenizer.check_vocab(64).unwrap();
@@ -46,10 +37,7 @@ pub fn added_tokens_keep_their_ids() {
     assert_eq!(without_bos.encode("a", true).unwrap(), [0]);
     let with_bos = without_bos.with_bos(9, true).unwrap();
     assert_eq!(with_bos.encode("a", true).unwrap(), [9, 0]);
-    assert_eq!(
-        with_bos.with_bos(7, true).unwrap_err().code(),
-        "corrupt_file"
-    );
+    assert_eq!(with_bos.with_bos(7, true).unwrap_err().code(), "corrupt_file");
 }
 
 /// An added token that the model knows under another id has the model's, as in the reference.
@@ -69,26 +57,14 @@ pub fn wrong_json_fields_are_errors() {
     let deep = (0..100).fold(json!([]), |inner, _| json!([inner]));
     let cases = [
         ("/model/type", json!("Unigram"), "unsupported_format"),
-        (
-            "/model",
-            json!({"type": "Unigram", "vocab": [["a", 0.5]]}),
-            "unsupported_format",
-        ),
+        ("/model", json!({"type": "Unigram", "vocab": [["a", 0.5]]}), "unsupported_format"),
         ("/model", json!({"type": "BPE"}), "corrupt_file"),
         ("/model", json!(null), "corrupt_file"),
         ("/model/vocab", json!({}), "corrupt_file"),
         ("/model/vocab", json!(["a"]), "corrupt_file"),
         ("/model/vocab", json!({"a": -1}), "corrupt_file"),
-        (
-            "/model/vocab",
-            json!({"a": 4_294_967_295_u32, "b": 1, "ab": 2}),
-            "corrupt_file",
-        ),
-        (
-            "/model/vocab",
-            json!({"a": 1, "b": 1, "ab": 2}),
-            "corrupt_file",
-        ),
+        ("/model/vocab", json!({"a": 4_294_967_295_u32, "b": 1, "ab": 2}), "corrupt_file"),
+        ("/model/vocab", json!({"a": 1, "b": 1, "ab": 2}), "corrupt_file"),
         ("/model/merges", json!([["a", "x"]]), "corrupt_file"),
         ("/model/merges", json!([["b", "a"]]), "corrupt_file"),
         ("/model/merges", json!([["a"]]), "corrupt_file"),
@@ -96,29 +72,13 @@ pub fn wrong_json_fields_are_errors() {
         ("/model/merges", json!(["ab"]), "corrupt_file"),
         ("/model/merges", json!(["a b c"]), "corrupt_file"),
         ("/model/unk_token", json!("<missing>"), "corrupt_file"),
-        (
-            "/model/continuing_subword_prefix",
-            json!("##"),
-            "unsupported_format",
-        ),
-        (
-            "/model/end_of_word_suffix",
-            json!("</w>"),
-            "unsupported_format",
-        ),
+        ("/model/continuing_subword_prefix", json!("##"), "unsupported_format"),
+        ("/model/end_of_word_suffix", json!("</w>"), "unsupported_format"),
         ("/model/dropout", json!(0.5), "unsupported_format"),
         ("/added_tokens/0/id", json!(0), "corrupt_file"),
         ("/added_tokens/0/id", json!(1_u64 << 40), "corrupt_file"),
-        (
-            "/normalizer",
-            json!({"type": "Precompiled", "precompiled_charsmap": "!"}),
-            "unsupported_format",
-        ),
-        (
-            "/normalizer",
-            json!({"type": "Replace", "pattern": {"Regex": "("}, "content": ""}),
-            "corrupt_file",
-        ),
+        ("/normalizer", json!({"type": "Precompiled", "precompiled_charsmap": "!"}), "unsupported_format"),
+        ("/normalizer", json!({"type": "Replace", "pattern": {"Regex": "("}, "content": ""}), "corrupt_file"),
         (
             "/normalizer",
             json!({"type": "Replace", "pattern": {"String": ""}, "content": "x"}),
@@ -131,56 +91,24 @@ pub fn wrong_json_fields_are_errors() {
         ),
         ("/normalizer", json!({"type": "Prepend"}), "corrupt_file"),
         ("/normalizer", json!(3), "corrupt_file"),
-        (
-            "/pre_tokenizer",
-            json!({"type": "BertPreTokenizer"}),
-            "unsupported_format",
-        ),
-        (
-            "/pre_tokenizer/pattern",
-            json!({"Regex": "(?<"}),
-            "corrupt_file",
-        ),
-        (
-            "/pre_tokenizer",
-            json!({"type": "Sequence"}),
-            "corrupt_file",
-        ),
+        ("/pre_tokenizer", json!({"type": "BertPreTokenizer"}), "unsupported_format"),
+        ("/pre_tokenizer/pattern", json!({"Regex": "(?<"}), "corrupt_file"),
+        ("/pre_tokenizer", json!({"type": "Sequence"}), "corrupt_file"),
         ("/decoder", json!(null), "unsupported_format"),
         ("/decoder", json!({}), "corrupt_file"),
         ("/decoder", deep, "corrupt_file"),
-        (
-            "/decoder",
-            json!({"type": "WordPiece", "prefix": "##", "cleanup": true}),
-            "unsupported_format",
-        ),
-        (
-            "/decoder",
-            json!({"type": "Strip", "content": " ", "start": 0, "stop": 9}),
-            "unsupported_format",
-        ),
+        ("/decoder", json!({"type": "WordPiece", "prefix": "##", "cleanup": true}), "unsupported_format"),
+        ("/decoder", json!({"type": "Strip", "content": " ", "start": 0, "stop": 9}), "unsupported_format"),
         (
             "/decoder",
             json!({"type": "Sequence", "decoders": [{"type": "Fuse"}, {"type": "Strip", "content": "", "start": 1, "stop": 0}]}),
             "corrupt_file",
         ),
         ("/post_processor/special_tokens", json!({}), "corrupt_file"),
-        (
-            "/post_processor/single",
-            json!([{"Sequence": {"id": "B", "type_id": 0}}]),
-            "corrupt_file",
-        ),
+        ("/post_processor/single", json!([{"Sequence": {"id": "B", "type_id": 0}}]), "corrupt_file"),
         ("/post_processor/single", json!([]), "corrupt_file"),
-        (
-            "/post_processor/special_tokens/<s>/ids",
-            json!([77]),
-            "corrupt_file",
-        ),
-        (
-            "/post_processor",
-            json!({"type": "Nonsense"}),
-            "unsupported_format",
-        ),
+        ("/post_processor/special_tokens/<s>/ids", json!([77]), "corrupt_file"),
+        ("/post_processor", json!({"type": "Nonsense"}), "unsupported_format"),
     ];
     for (path, value, code) in cases {
         let mut file = small_json();
@@ -200,25 +128,11 @@ pub fn wrong_json_fields_are_errors() {
 pub fn truncated_json_is_corrupt() {
     let step = BIT_7M.len() / 40;
     for length in (0..BIT_7M.len() - 1).step_by(step) {
-        assert_eq!(
-            from_json(&BIT_7M[..length]).unwrap_err().code(),
-            "corrupt_file",
-            "{length}"
-        );
+        assert_eq!(from_json(&BIT_7M[..length]).unwrap_err().code(), "corrupt_file", "{length}");
     }
-    for other in [
-        "",
-        "null",
-        "[]",
-        "<!doctype html>",
-        "version https://git-lfs.github.com/spec/v1",
-        "\u{0}",
-    ] {
-        assert_eq!(
-            from_json(other).unwrap_err().code(),
-            "corrupt_file",
-            "{other}"
-        );
+    for other in ["", "null", "[]", "<!doctype html>", "version https://git-lfs.github.com/spec/v1", "\u{0}"]
+    {
+        assert_eq!(from_json(other).unwrap_err().code(), "corrupt_file", "{other}");
     }
     let nested = format!("{{\"decoder\": {}", "[".repeat(100_000));
     assert_eq!(from_json(nested).unwrap_err().code(), "corrupt_file");
@@ -309,23 +223,11 @@ fn collect_paths(value: &Value, path: &str, paths: &mut Vec<String>) {
 pub fn arbitrary_gguf_never_panics() {
     let token = prop_oneof!["[ab▁Ġ<>|]{0,3}", "<0x[0-9A-G]{2}>", any::<String>()];
     let merge = prop_oneof!["[ab] [ab]", "[ab▁Ġ ]{0,4}", any::<String>()];
-    let tokens = prop::collection::vec(
-        (
-            token,
-            -1.0..1.0_f32,
-            prop_oneof![9 => 1..7_i32, 1 => any::<i32>()],
-        ),
-        0..12,
-    );
+    let tokens =
+        prop::collection::vec((token, -1.0..1.0_f32, prop_oneof![9 => 1..7_i32, 1 => any::<i32>()]), 0..12);
     let vocab = (
         prop::sample::select(vec!["gpt2", "llama"]),
-        prop::sample::select(vec![
-            None,
-            Some("smollm"),
-            Some("qwen2"),
-            Some("default"),
-            Some("olmo"),
-        ]),
+        prop::sample::select(vec![None, Some("smollm"), Some("qwen2"), Some("default"), Some("olmo")]),
         tokens,
         prop::collection::vec(merge, 0..3),
         prop::option::of(0..14_u32),
@@ -376,72 +278,20 @@ pub fn wrong_gguf_fields_are_errors() {
     let cases: [(&str, Change, &str); 16] = [
         ("no tokens", |v| v.tokens.clear(), "corrupt_file"),
         ("no model", |v| v.model.clear(), "corrupt_file"),
-        (
-            "another model",
-            |v| v.model = "bert".to_owned(),
-            "unsupported_format",
-        ),
-        (
-            "an unknown pre-tokenizer",
-            |v| v.pre = Some("tekken".to_owned()),
-            "unsupported_format",
-        ),
-        (
-            "too few types",
-            |v| v.token_types.truncate(1),
-            "corrupt_file",
-        ),
+        ("another model", |v| v.model = "bert".to_owned(), "unsupported_format"),
+        ("an unknown pre-tokenizer", |v| v.pre = Some("tekken".to_owned()), "unsupported_format"),
+        ("too few types", |v| v.token_types.truncate(1), "corrupt_file"),
         ("an unknown type", |v| v.token_types[0] = 9, "corrupt_file"),
-        (
-            "a byte that is none",
-            |v| v.token_types[0] = 6,
-            "corrupt_file",
-        ),
-        (
-            "a start token that is none",
-            |v| v.bos = Some(4),
-            "corrupt_file",
-        ),
-        (
-            "an end token that is none",
-            |v| v.eos = Some(u32::MAX),
-            "corrupt_file",
-        ),
-        (
-            "an unknown token that is none",
-            |v| v.unknown = Some(4),
-            "corrupt_file",
-        ),
-        (
-            "a merge of one",
-            |v| v.merges.push("ab".to_owned()),
-            "corrupt_file",
-        ),
-        (
-            "a merge with nothing",
-            |v| v.merges.push("a ".to_owned()),
-            "corrupt_file",
-        ),
-        (
-            "an empty merge",
-            |v| v.merges.push(String::new()),
-            "corrupt_file",
-        ),
-        (
-            "a merge of unknown tokens",
-            |v| v.merges.push("x y".to_owned()),
-            "corrupt_file",
-        ),
-        (
-            "a merge into an unknown token",
-            |v| v.merges.push("b a".to_owned()),
-            "corrupt_file",
-        ),
-        (
-            "a sentencepiece model without scores",
-            |v| v.model = "llama".to_owned(),
-            "corrupt_file",
-        ),
+        ("a byte that is none", |v| v.token_types[0] = 6, "corrupt_file"),
+        ("a start token that is none", |v| v.bos = Some(4), "corrupt_file"),
+        ("an end token that is none", |v| v.eos = Some(u32::MAX), "corrupt_file"),
+        ("an unknown token that is none", |v| v.unknown = Some(4), "corrupt_file"),
+        ("a merge of one", |v| v.merges.push("ab".to_owned()), "corrupt_file"),
+        ("a merge with nothing", |v| v.merges.push("a ".to_owned()), "corrupt_file"),
+        ("an empty merge", |v| v.merges.push(String::new()), "corrupt_file"),
+        ("a merge of unknown tokens", |v| v.merges.push("x y".to_owned()), "corrupt_file"),
+        ("a merge into an unknown token", |v| v.merges.push("b a".to_owned()), "corrupt_file"),
+        ("a sentencepiece model without scores", |v| v.model = "llama".to_owned(), "corrupt_file"),
     ];
     for (name, change, code) in cases {
         let mut vocab = small_gguf();
@@ -449,16 +299,9 @@ pub fn wrong_gguf_fields_are_errors() {
         let error = from_gguf(vocab).expect_err(name);
         assert_eq!(error.code(), code, "{name}: {error}");
     }
-    let unknown = from_gguf(GgufVocab {
-        pre: Some("tekken".to_owned()),
-        ..small_gguf()
-    })
-    .unwrap_err()
-    .to_string();
-    assert!(
-        unknown.contains("tekken") && unknown.contains("llama-bpe"),
-        "{unknown}"
-    );
+    let unknown =
+        from_gguf(GgufVocab { pre: Some("tekken".to_owned()), ..small_gguf() }).unwrap_err().to_string();
+    assert!(unknown.contains("tekken") && unknown.contains("llama-bpe"), "{unknown}");
     let huge = GgufVocab {
         model: "llama".to_owned(),
         tokens: vec!["a".repeat(5000)],
@@ -471,9 +314,7 @@ pub fn wrong_gguf_fields_are_errors() {
 /// Metadata that is odd and has one sensible reading.
 pub fn odd_gguf_fields_work() {
     let mut vocab = small_gguf();
-    vocab
-        .tokens
-        .extend(["ab", "", "<|end|>"].map(str::to_owned));
+    vocab.tokens.extend(["ab", "", "<|end|>"].map(str::to_owned));
     vocab.token_types.clear();
     let tokenizer = from_gguf(vocab).unwrap();
     // The first of two equal tokens is what text becomes; both read the same.
@@ -488,11 +329,7 @@ pub fn odd_gguf_fields_work() {
     assert_eq!(tokenizer.encode("a<|im_end|>", false).unwrap(), [0, 4]);
     assert_eq!(tokenizer.decode(&[0, 4], true).unwrap(), "a");
     let scores = vec![f32::NAN, f32::INFINITY, 0.0, -0.0];
-    let nan = GgufVocab {
-        model: "llama".to_owned(),
-        scores,
-        ..small_gguf()
-    };
+    let nan = GgufVocab { model: "llama".to_owned(), scores, ..small_gguf() };
     assert_eq!(from_gguf(nan).unwrap().decode(&[2], true).unwrap(), "ab");
 }
 
@@ -500,15 +337,9 @@ pub fn odd_gguf_fields_work() {
 pub fn extreme_texts() {
     let tokenizer = from_json(BIT_7M).unwrap();
     let too_long = "a".repeat(MAX_TEXT_BYTES + 1);
-    assert_eq!(
-        tokenizer.encode(&too_long, true).unwrap_err().code(),
-        "invalid_argument"
-    );
+    assert_eq!(tokenizer.encode(&too_long, true).unwrap_err().code(), "invalid_argument");
     let spaces = " ".repeat(1_000_000);
-    assert_eq!(
-        tokenizer.encode(&spaces, true).unwrap_err().code(),
-        "invalid_argument"
-    );
+    assert_eq!(tokenizer.encode(&spaces, true).unwrap_err().code(), "invalid_argument");
     for text in [
         "a".repeat(300_000),
         " ".repeat(200_000) + "x",
@@ -519,9 +350,7 @@ pub fn extreme_texts() {
         assert!(!ids.is_empty());
     }
     // A long run of white space is cut like a short one: all but the last space, then the word.
-    let long = tokenizer
-        .encode(&(" ".repeat(200_000) + "the"), false)
-        .unwrap();
+    let long = tokenizer.encode(&(" ".repeat(200_000) + "the"), false).unwrap();
     let run = tokenizer.encode(&" ".repeat(199_999), false).unwrap();
     let word = tokenizer.encode(" the", false).unwrap();
     assert_eq!(long, [run, word].concat());

@@ -40,11 +40,7 @@ pub fn vocabulary() -> GgufVocab {
         add(format!("<0x{byte:02X}>"), 0.0, BYTE);
     }
     let mut seen = std::collections::HashSet::new();
-    for (rank, piece) in PIECES
-        .split_whitespace()
-        .filter(|piece| seen.insert(*piece))
-        .enumerate()
-    {
+    for (rank, piece) in PIECES.split_whitespace().filter(|piece| seen.insert(*piece)).enumerate() {
         add(piece.to_owned(), -(rank as f32), NORMAL);
     }
     add("<tool call>".to_owned(), 0.0, USER_DEFINED);
@@ -59,17 +55,12 @@ fn sentencepiece(vocab: &GgufVocab, text: &str) -> Vec<u32> {
         .filter(|(id, _)| vocab.token_types[*id as usize] == NORMAL)
         .map(|(id, piece)| (piece.as_str(), id))
         .collect();
-    let spelled = if text.is_empty() {
-        String::new()
-    } else {
-        format!("▁{}", text.replace(' ', "▁"))
-    };
+    let spelled = if text.is_empty() { String::new() } else { format!("▁{}", text.replace(' ', "▁")) };
     let mut symbols: Vec<String> = spelled.chars().map(String::from).collect();
     loop {
         let mut best: Option<(f32, usize)> = None;
         for at in 1..symbols.len() {
-            let Some(id) = pieces.get(format!("{}{}", symbols[at - 1], symbols[at]).as_str())
-            else {
+            let Some(id) = pieces.get(format!("{}{}", symbols[at - 1], symbols[at]).as_str()) else {
                 continue;
             };
             let score = vocab.scores[*id as usize];
@@ -104,19 +95,8 @@ fn text() -> impl Strategy<Value = String> {
 pub fn merges_follow_the_scores() {
     let vocab = vocabulary();
     let tokenizer = from_gguf(vocab.clone()).unwrap();
-    for text in [
-        "the sand is not in the hand",
-        "  on  and on ",
-        "",
-        " ",
-        "<unrelated>",
-        "sésame 日本\n",
-    ] {
-        assert_eq!(
-            tokenizer.encode(text, false).unwrap(),
-            sentencepiece(&vocab, text),
-            "{text:?}"
-        );
+    for text in ["the sand is not in the hand", "  on  and on ", "", " ", "<unrelated>", "sésame 日本\n"] {
+        assert_eq!(tokenizer.encode(text, false).unwrap(), sentencepiece(&vocab, text), "{text:?}");
     }
     let property = |text: String| {
         let ids = tokenizer.encode(&text, false).unwrap();
@@ -135,27 +115,12 @@ pub fn special_tokens_are_matched() {
     let the = tokenizer.token_id("▁the").unwrap();
     assert_eq!(tokenizer.encode("the", true).unwrap(), [1, the]);
     // As llama.cpp and transformers' Llama tokenizer: text after a special token starts a word.
-    assert_eq!(
-        tokenizer.encode("the</s>the<tool call>", false).unwrap(),
-        [the, 2, the, tool_call]
-    );
-    assert_eq!(
-        tokenizer
-            .decode(&[1, the, the, tool_call, 2], true)
-            .unwrap(),
-        "the the<tool call>"
-    );
-    assert_eq!(
-        tokenizer.decode(&[1, the, the, 2], false).unwrap(),
-        "<s> the the</s>"
-    );
+    assert_eq!(tokenizer.encode("the</s>the<tool call>", false).unwrap(), [the, 2, the, tool_call]);
+    assert_eq!(tokenizer.decode(&[1, the, the, tool_call, 2], true).unwrap(), "the the<tool call>");
+    assert_eq!(tokenizer.decode(&[1, the, the, 2], false).unwrap(), "<s> the the</s>");
     assert!(tokenizer.is_special(2) && !tokenizer.is_special(tool_call));
-    let without = from_gguf(GgufVocab {
-        add_bos: Some(false),
-        add_space_prefix: Some(false),
-        ..vocab
-    })
-    .unwrap();
+    let without =
+        from_gguf(GgufVocab { add_bos: Some(false), add_space_prefix: Some(false), ..vocab }).unwrap();
     let bare = without.encode("the", true).unwrap();
     assert_eq!(bare, [without.token_id("the").unwrap()]);
     assert_eq!(without.decode(&[the], true).unwrap(), " the");
@@ -175,25 +140,13 @@ pub fn leading_space_depends_on_what_came_before() {
 
 /// The same vocabulary as the tokenizer.json that transformers converts it to, with this decoder.
 fn as_json(vocab: &GgufVocab, decoder: &Value) -> String {
-    let pieces: Vec<(usize, &String)> = vocab
-        .tokens
-        .iter()
-        .enumerate()
-        .filter(|(id, _)| vocab.token_types[*id] == NORMAL)
-        .collect();
-    let ids: HashMap<&str, usize> = pieces
-        .iter()
-        .map(|(id, piece)| (piece.as_str(), *id))
-        .collect();
+    let pieces: Vec<(usize, &String)> =
+        vocab.tokens.iter().enumerate().filter(|(id, _)| vocab.token_types[*id] == NORMAL).collect();
+    let ids: HashMap<&str, usize> = pieces.iter().map(|(id, piece)| (piece.as_str(), *id)).collect();
     let mut merges = vec![];
     for (_, piece) in &pieces {
-        let cuts = piece
-            .char_indices()
-            .skip(1)
-            .map(|(at, _)| piece.split_at(at));
-        let mut cuts: Vec<_> = cuts
-            .filter(|(a, b)| ids.contains_key(a) && ids.contains_key(b))
-            .collect();
+        let cuts = piece.char_indices().skip(1).map(|(at, _)| piece.split_at(at));
+        let mut cuts: Vec<_> = cuts.filter(|(a, b)| ids.contains_key(a) && ids.contains_key(b)).collect();
         cuts.sort_by_key(|(a, b)| (ids[a], ids[b]));
         merges.extend(cuts);
     }
@@ -204,12 +157,8 @@ fn as_json(vocab: &GgufVocab, decoder: &Value) -> String {
             "single_word": false, "lstrip": false, "rstrip": false})
         })
         .collect();
-    let entries: serde_json::Map<_, _> = vocab
-        .tokens
-        .iter()
-        .enumerate()
-        .map(|(id, text)| (text.clone(), id.into()))
-        .collect();
+    let entries: serde_json::Map<_, _> =
+        vocab.tokens.iter().enumerate().map(|(id, text)| (text.clone(), id.into())).collect();
     json!({
         "version": "1.0", "truncation": null, "padding": null, "added_tokens": added,
         "normalizer": {"type": "Sequence", "normalizers": [
@@ -234,12 +183,8 @@ pub fn small_json() -> Value {
         id += 1;
         kept(id - 1)
     });
-    vocab.token_types = [
-        vec![UNKNOWN, CONTROL, CONTROL],
-        vec![BYTE; 10],
-        vec![NORMAL; vocab.tokens.len() - 13],
-    ]
-    .concat();
+    vocab.token_types =
+        [vec![UNKNOWN, CONTROL, CONTROL], vec![BYTE; 10], vec![NORMAL; vocab.tokens.len() - 13]].concat();
     let decoder = json!({"type": "Sequence", "decoders": [
         {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"},
         {"type": "Strip", "content": " ", "start": 1, "stop": 0},
@@ -254,9 +199,9 @@ pub fn converted_vocabulary_agrees_with_the_reference() {
     let strip = json!({"type": "Strip", "content": " ", "start": 1, "stop": 0});
     let bytes = json!({"type": "ByteFallback"});
     let fuse = json!({"type": "Fuse"});
-    let metaspace = json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": false});
-    let never =
-        json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "never", "split": false});
+    let metaspace =
+        json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": false});
+    let never = json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "never", "split": false});
     for decoder in [
         json!({"type": "Sequence", "decoders": [replace, bytes, fuse, strip]}),
         json!({"type": "Sequence", "decoders": [replace, bytes, fuse]}),

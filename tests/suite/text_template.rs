@@ -10,30 +10,12 @@ const WRONG_2B_4T: &str = "{% for message in messages %}{% if message['role'] ==
 
 /// The templates in tests/fixtures/text.
 const TEMPLATES: [(&str, &str); 6] = [
-    (
-        "bitnet-2b-4t-style.jinja",
-        include_str!("../fixtures/text/bitnet-2b-4t-style.jinja"),
-    ),
-    (
-        "falcon3-style.jinja",
-        include_str!("../fixtures/text/falcon3-style.jinja"),
-    ),
-    (
-        "llama3-style.jinja",
-        include_str!("../fixtures/text/llama3-style.jinja"),
-    ),
-    (
-        "python-features.jinja",
-        include_str!("../fixtures/text/python-features.jinja"),
-    ),
-    (
-        "qwen3-style.jinja",
-        include_str!("../fixtures/text/qwen3-style.jinja"),
-    ),
-    (
-        "smollm2-style.jinja",
-        include_str!("../fixtures/text/smollm2-style.jinja"),
-    ),
+    ("bitnet-2b-4t-style.jinja", include_str!("../fixtures/text/bitnet-2b-4t-style.jinja")),
+    ("falcon3-style.jinja", include_str!("../fixtures/text/falcon3-style.jinja")),
+    ("llama3-style.jinja", include_str!("../fixtures/text/llama3-style.jinja")),
+    ("python-features.jinja", include_str!("../fixtures/text/python-features.jinja")),
+    ("qwen3-style.jinja", include_str!("../fixtures/text/qwen3-style.jinja")),
+    ("smollm2-style.jinja", include_str!("../fixtures/text/smollm2-style.jinja")),
 ];
 
 #[derive(Deserialize)]
@@ -72,10 +54,7 @@ pub fn templates_render_as_in_transformers() {
     let reference: Reference = serde_json::from_str(CASES).unwrap();
     assert_eq!(reference.cases.len(), 72);
     for case in reference.cases {
-        let (_, source) = TEMPLATES
-            .iter()
-            .find(|(name, _)| *name == case.template)
-            .unwrap();
+        let (_, source) = TEMPLATES.iter().find(|(name, _)| *name == case.template).unwrap();
         let messages: Vec<Message> =
             serde_json::from_value(reference.conversations[&case.conversation].clone()).unwrap();
         let options = RenderOptions {
@@ -86,16 +65,12 @@ pub fn templates_render_as_in_transformers() {
             extra: case.variant.extra,
             local_time: Some(reference.local_time),
         };
-        let rendered = ChatTemplate::new(source)
-            .unwrap()
-            .render(&messages, &options);
+        let rendered = ChatTemplate::new(source).unwrap().render(&messages, &options);
         let name = format!("{} {}", case.template, case.conversation);
         match (case.text, case.error) {
-            (Some(text), _) => assert_eq!(
-                rendered.unwrap_or_else(|error| panic!("{name}: {error}")),
-                text,
-                "{name}"
-            ),
+            (Some(text), _) => {
+                assert_eq!(rendered.unwrap_or_else(|error| panic!("{name}: {error}")), text, "{name}")
+            }
             (None, Some(message)) => {
                 let error = rendered.unwrap_err();
                 assert_eq!(error.code(), "invalid_argument");
@@ -120,20 +95,11 @@ pub fn hostile_templates_are_errors() {
         ("{{ nothing.attribute }}", "unsupported_format"),
         ("{{ 'x' | no_such_filter }}", "unsupported_format"),
         ("{{ 'x'.no_such_method() }}", "unsupported_format"),
-        (
-            "{{ raise_exception('no ' + messages[0].role) }}",
-            "invalid_argument",
-        ),
-        (
-            "{% macro m() %}{{ raise_exception('inside') }}{% endmacro %}{{ m() }}",
-            "invalid_argument",
-        ),
+        ("{{ raise_exception('no ' + messages[0].role) }}", "invalid_argument"),
+        ("{% macro m() %}{{ raise_exception('inside') }}{% endmacro %}{{ m() }}", "invalid_argument"),
         (&format!("{many}x{ends}"), "corrupt_file"),
         (&format!("{many}{ends}"), "corrupt_file"),
-        (
-            "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
-            "unsupported_format",
-        ),
+        ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "unsupported_format"),
         ("{{ 'x' * 1000000000 }}", "corrupt_file"),
         (
             "{% set n = namespace(x='x') %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}{{ n.x }}",
@@ -157,24 +123,18 @@ pub fn hostile_templates_are_errors() {
         Message::new("user", "x".repeat(MAX_TEXT_BYTES / 2)),
         Message::new("user", "y".repeat(MAX_TEXT_BYTES / 2)),
     ];
-    let template =
-        ChatTemplate::new("{% for m in messages %}{{ m.content | trim }}{% endfor %}").unwrap();
+    let template = ChatTemplate::new("{% for m in messages %}{{ m.content | trim }}{% endfor %}").unwrap();
     let text = template.render(&long, &RenderOptions::default()).unwrap();
     assert_eq!(text.len(), MAX_TEXT_BYTES);
     let template =
-        ChatTemplate::new("{% for m in messages %}{{ m.role }}: {{ m.content }}{% endfor %}")
-            .unwrap();
-    let error = template
-        .render(&long, &RenderOptions::default())
-        .unwrap_err();
+        ChatTemplate::new("{% for m in messages %}{{ m.role }}: {{ m.content }}{% endfor %}").unwrap();
+    let error = template.render(&long, &RenderOptions::default()).unwrap_err();
     assert_eq!(error.code(), "invalid_argument");
 }
 
 /// The message of `raise_exception` and the line of a syntax error reach the user.
 pub fn errors_say_what_is_wrong() {
-    let raised = render("{{ raise_exception('System role not supported') }}")
-        .unwrap_err()
-        .to_string();
+    let raised = render("{{ raise_exception('System role not supported') }}").unwrap_err().to_string();
     assert!(raised.ends_with("System role not supported"), "{raised}");
     let template = ChatTemplate::new("{{ messages[0].content }}").unwrap();
     let empty = template.render(&[], &RenderOptions::default()).unwrap_err();
@@ -193,40 +153,21 @@ pub fn bitnet_2b_4t_gets_its_own_template() {
     ];
     let expected = "<|begin_of_text|>System: Be brief.<|eot_id|>User: Hi<|eot_id|>Assistant: Hello.<|eot_id|>\
                     User: Bye<|eot_id|>Assistant: ";
-    let options = RenderOptions {
-        add_generation_prompt: true,
-        ..RenderOptions::default()
-    };
+    let options = RenderOptions { add_generation_prompt: true, ..RenderOptions::default() };
     let has_token = |token: &str| token == "<|eot_id|>" || token.contains("header_id");
     for embedded in [Some(WRONG_2B_4T), None] {
         let source = resolve_template("bitnet-b1.58", embedded, has_token).unwrap();
-        assert_eq!(
-            ChatTemplate::new(source)
-                .unwrap()
-                .render(&messages, &options)
-                .unwrap(),
-            expected
-        );
+        assert_eq!(ChatTemplate::new(source).unwrap().render(&messages, &options).unwrap(), expected);
     }
     // A published template is kept, and nothing is invented for a vocabulary without turns.
-    assert_eq!(
-        resolve_template("bitnet-b1.58", Some("{{ 1 }}"), has_token),
-        Some("{{ 1 }}")
-    );
+    assert_eq!(resolve_template("bitnet-b1.58", Some("{{ 1 }}"), has_token), Some("{{ 1 }}"));
     assert_eq!(resolve_template("llama", None, |_| false), None);
 }
 
 /// The templates for checkpoints that bring none.
 pub fn fallback_templates_follow_the_vocabulary() {
-    let messages = [
-        Message::new("user", "Hi"),
-        Message::new("assistant", "Yo"),
-        Message::new("user", "Bye"),
-    ];
-    let options = RenderOptions {
-        add_generation_prompt: true,
-        ..RenderOptions::default()
-    };
+    let messages = [Message::new("user", "Hi"), Message::new("assistant", "Yo"), Message::new("user", "Bye")];
+    let options = RenderOptions { add_generation_prompt: true, ..RenderOptions::default() };
     let cases = [
         (
             ["<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"].as_slice(),
@@ -246,45 +187,28 @@ pub fn fallback_templates_follow_the_vocabulary() {
     ];
     for (tokens, expected) in cases {
         let source = resolve_template("llama", None, |token| tokens.contains(&token)).unwrap();
-        assert_eq!(
-            ChatTemplate::new(source)
-                .unwrap()
-                .render(&messages, &options)
-                .unwrap(),
-            expected
-        );
+        assert_eq!(ChatTemplate::new(source).unwrap().render(&messages, &options).unwrap(), expected);
     }
 }
 
 /// What clients of the OpenAI API send as a message.
 pub fn messages_accept_openai_shapes() {
-    let parts = json!({"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]});
-    assert_eq!(
-        serde_json::from_value::<Message>(parts).unwrap(),
-        Message::new("user", "ab")
-    );
+    let parts =
+        json!({"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]});
+    assert_eq!(serde_json::from_value::<Message>(parts).unwrap(), Message::new("user", "ab"));
     let calls = json!({"role": "assistant", "content": null, "tool_calls": [
         {"function": {"name": "f", "arguments": "{\"x\": 1}"}}, {"function": {"name": "g", "arguments": "not json"}}
     ]});
     let message: Message = serde_json::from_value(calls.clone()).unwrap();
     assert_eq!(message.content, "");
-    assert_eq!(
-        serde_json::to_value(&message).unwrap()["tool_calls"],
-        calls["tool_calls"]
-    );
+    assert_eq!(serde_json::to_value(&message).unwrap()["tool_calls"], calls["tool_calls"]);
     let template = ChatTemplate::new(
         "{% for c in messages[0].tool_calls %}{{ c.function.arguments | tojson }};{% endfor %}",
     );
-    let text = template
-        .unwrap()
-        .render(&[message], &RenderOptions::default())
-        .unwrap();
+    let text = template.unwrap().render(&[message], &RenderOptions::default()).unwrap();
     assert_eq!(text, "{\"x\": 1};\"not json\";");
-    let image =
-        json!({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]});
-    let error = serde_json::from_value::<Message>(image)
-        .unwrap_err()
-        .to_string();
+    let image = json!({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]});
+    let error = serde_json::from_value::<Message>(image).unwrap_err().to_string();
     assert!(error.contains("image_url"), "{error}");
     assert!(serde_json::from_value::<Message>(json!({"content": "no role"})).is_err());
     assert!(serde_json::from_value::<Message>(json!({"role": "user", "content": 3})).is_err());

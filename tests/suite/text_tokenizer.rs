@@ -28,10 +28,7 @@ pub fn llama_3_from_json(tokenizer_json: &[u8]) {
 /// bitnet-b1.58-2B-4T file, not named.
 pub fn llama_3_from_gguf(tokenizer_json: &[u8]) {
     for pre in [Some("llama-bpe"), Some("falcon3"), None] {
-        let vocab = GgufVocab {
-            pre: pre.map(str::to_owned),
-            ..gguf_of(tokenizer_json)
-        };
+        let vocab = GgufVocab { pre: pre.map(str::to_owned), ..gguf_of(tokenizer_json) };
         check_llama_3(&from_gguf(vocab).unwrap());
     }
 }
@@ -103,10 +100,7 @@ struct Config {
 /// The embedded model: prompts, ids and generated text as transformers has them.
 pub fn bit_7m() {
     let tokenizer = from_json(BIT_7M_TOKENIZER).unwrap();
-    let gguf = GgufVocab {
-        pre: Some("llama-bpe".to_owned()),
-        ..gguf_of(BIT_7M_TOKENIZER)
-    };
+    let gguf = GgufVocab { pre: Some("llama-bpe".to_owned()), ..gguf_of(BIT_7M_TOKENIZER) };
     let from_gguf = from_gguf(gguf).unwrap();
     let config: Config = serde_json::from_str(BIT_7M_CONFIG).unwrap();
     let template = ChatTemplate::new(&config.chat_template).unwrap();
@@ -134,14 +128,9 @@ pub fn bit_7m() {
 
 /// A byte-level vocabulary whose merges show where each pre-tokenizer cuts.
 fn cut_vocabulary(pre: &str) -> GgufVocab {
-    let mut tokens: Vec<String> = ByteLevel::alphabet()
-        .into_iter()
-        .map(String::from)
-        .collect();
+    let mut tokens: Vec<String> = ByteLevel::alphabet().into_iter().map(String::from).collect();
     tokens.sort_unstable();
-    let merges = [
-        "1 2", "12 3", "123 4", "Ġ 1", "Ġ x", "Ġ Ġ", "! Ċ", "' S", "' s", "x !", "3 Ġ", "! 1",
-    ];
+    let merges = ["1 2", "12 3", "123 4", "Ġ 1", "Ġ x", "Ġ Ġ", "! Ċ", "' S", "' s", "x !", "3 Ġ", "! 1"];
     tokens.extend(merges.iter().map(|merge| merge.replace(' ', "")));
     GgufVocab {
         model: "gpt2".to_owned(),
@@ -156,36 +145,18 @@ fn cut_vocabulary(pre: &str) -> GgufVocab {
 pub fn named_pre_tokenizers_cut_words() {
     let text = "x1234  x!\n 1'S\u{201c}1x's   12\u{65}\u{301}";
     let cases = [
-        (
-            "llama-bpe",
-            "x 123 4 Ġ Ġx !Ċ Ġ 1 'S â Ģ ľ 1 x 's ĠĠ Ġ 12 e Ì ģ",
-        ),
-        (
-            "falcon_e",
-            "x 123 4 Ġ Ġx !Ċ Ġ 1 'S â Ģ ľ 1 x 's ĠĠ Ġ 12 e Ì ģ",
-        ),
-        (
-            "qwen2",
-            "x 1 2 3 4 Ġ Ġx !Ċ Ġ 1 'S â Ģ ľ 1 x 's ĠĠ Ġ 1 2 Ã ©",
-        ),
-        (
-            "smollm",
-            "x 1 2 3 4 Ġ Ġx ! Ċ Ġ 1 ' S â Ģ ľ 1 x 's ĠĠ Ġ 1 2 e Ì ģ",
-        ),
+        ("llama-bpe", "x 123 4 Ġ Ġx !Ċ Ġ 1 'S â Ģ ľ 1 x 's ĠĠ Ġ 12 e Ì ģ"),
+        ("falcon_e", "x 123 4 Ġ Ġx !Ċ Ġ 1 'S â Ģ ľ 1 x 's ĠĠ Ġ 12 e Ì ģ"),
+        ("qwen2", "x 1 2 3 4 Ġ Ġx !Ċ Ġ 1 'S â Ģ ľ 1 x 's ĠĠ Ġ 1 2 Ã ©"),
+        ("smollm", "x 1 2 3 4 Ġ Ġx ! Ċ Ġ 1 ' S â Ģ ľ 1 x 's ĠĠ Ġ 1 2 e Ì ģ"),
         ("gpt-2", "x 1234 Ġ Ġx ! Ċ Ġ1 ' S â Ģ ľ 1 x 's ĠĠ Ġ 12 e Ì ģ"),
         ("olmo", "x 1234 Ġ Ġx ! Ċ Ġ1 ' S â Ģ ľ 1 x 's ĠĠ Ġ 12 Ã ©"),
-        (
-            "default",
-            "x 123 4 Ġ Ġx ! Ċ Ġ 1 ' S â Ģ ľ 1 x ' s ĠĠ Ġ 12 e Ì ģ",
-        ),
+        ("default", "x 123 4 Ġ Ġx ! Ċ Ġ 1 ' S â Ģ ľ 1 x ' s ĠĠ Ġ 12 e Ì ģ"),
     ];
     for (pre, expected) in cases {
         let tokenizer = from_gguf(cut_vocabulary(pre)).unwrap();
         let ids = tokenizer.encode(text, false).unwrap();
-        let tokens: Vec<String> = ids
-            .iter()
-            .map(|id| tokenizer.token_text(*id).unwrap())
-            .collect();
+        let tokens: Vec<String> = ids.iter().map(|id| tokenizer.token_text(*id).unwrap()).collect();
         assert_eq!(tokens.join(" "), expected, "{pre}");
     }
 }
