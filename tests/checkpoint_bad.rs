@@ -1,5 +1,7 @@
 //! Files that lie, break off, or belong to other programs: each gives its typed error.
 
+#![cfg(not(target_arch = "wasm32"))]
+
 mod checkpoint_support;
 
 use checkpoint_support::*;

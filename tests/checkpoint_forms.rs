@@ -1,5 +1,7 @@
 //! What the fixtures do not show: options, aliases and encodings on small files built here.
 
+#![cfg(not(target_arch = "wasm32"))]
+
 mod checkpoint_support;
 
 use checkpoint_support::*;
@@ -82,7 +84,7 @@ fn i2_s_blocks_may_straddle_rows_and_come_in_the_arm_layout() {
         (tensor.type_id, tensor.data) = (36, i2_s(&codes, run, 0.75));
         let options = ReadOptions { i2s_layout: layout, ..Default::default() };
         for size in [1, 33, usize::MAX] {
-            let loaded = read_with(&file.files(), options, true, |_| size).unwrap();
+            let loaded = read_with(&file.files(), options.clone(), true, |_| size).unwrap();
             let wanted: Vec<f32> = (0..64 * 32).map(|at| ternary(at) * 0.75).collect();
             assert_eq!(loaded.values(Role::Layer(0, LayerRole::Up)), wanted);
             assert_eq!(loaded.checkpoint.config.linear_input, LinearInput::Int8);

@@ -1,6 +1,8 @@
 //! Damaged files: whatever is done to the bytes, the reader ends with a result or a typed error, quickly
 //! and in bounded memory. `STERNA_FUZZ_CASES` sets the number of cases of each test.
 
+#![cfg(not(target_arch = "wasm32"))]
+
 mod checkpoint_support;
 
 use std::alloc::{GlobalAlloc, Layout, System};

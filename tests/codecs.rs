@@ -6,6 +6,11 @@ use sterna::quant::{
     DenseEncoding, DenseMatrix, Matrix, Scales, TernaryBlocks, TernaryFill, TernaryMatrix, absmean,
     hf_packed, hidden, mlx2,
 };
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
+#[cfg(target_arch = "wasm32")]
+wasm_bindgen_test::wasm_bindgen_test_configure!(run_in_dedicated_worker);
 
 const VECTORS: &[u8] = include_bytes!("fixtures/codec_vectors.safetensors");
 const ROWS: usize = 4;

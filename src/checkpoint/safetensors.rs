@@ -27,6 +27,13 @@ pub(super) struct SafetensorsHeader {
     pub end: u64,
 }
 
+impl SafetensorsHeader {
+    /// Where the data, and with it the file, ends.
+    pub fn data_end(&self) -> u64 {
+        self.entries.last().map_or(self.end, TensorEntry::end)
+    }
+}
+
 /// Takes the bytes of a header in pieces of any size.
 pub(super) struct HeaderParser {
     size: Option<u64>,
