@@ -11,10 +11,12 @@
 //! | [`backend`] | the verbs of the forward pass on a device | files, JavaScript |
 //! | [`text`] | text ↔ token ids, chat templates | models, devices |
 //! | [`generate`] | sampling, stopping, streaming | devices, JavaScript |
+//! | [`engine`] | all of the above as one loaded model | JavaScript |
 //! | `web` | everything that touches JavaScript (wasm32 only) | |
 
 pub mod backend;
 pub mod checkpoint;
+pub mod engine;
 pub mod error;
 pub mod generate;
 pub mod model;

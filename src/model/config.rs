@@ -65,14 +65,29 @@ pub struct Rope {
 pub enum RopeScaling {
     None,
     /// All frequencies divided by `factor`.
-    Linear { factor: f32 },
+    Linear {
+        factor: f32,
+    },
     /// Static YaRN (<https://arxiv.org/abs/2309.00071>); `attention_factor` multiplies sine and cosine,
     /// `None` meaning `1 + 0.1 ln factor`.
-    Yarn { factor: f32, original_context: usize, beta_fast: f32, beta_slow: f32, attention_factor: Option<f32> },
+    Yarn {
+        factor: f32,
+        original_context: usize,
+        beta_fast: f32,
+        beta_slow: f32,
+        attention_factor: Option<f32>,
+    },
     /// Llama 3.1's smooth interpolation.
-    Llama3 { factor: f32, low_freq_factor: f32, high_freq_factor: f32, original_context: usize },
+    Llama3 {
+        factor: f32,
+        low_freq_factor: f32,
+        high_freq_factor: f32,
+        original_context: usize,
+    },
     /// A divisor for each frequency (`rope_freqs.weight` of GGUF).
-    Factors { factors: Vec<f32> },
+    Factors {
+        factors: Vec<f32>,
+    },
 }
 
 impl ModelConfig {

@@ -2,7 +2,10 @@
 //! [`crate::backend::Backend`].
 
 pub mod config;
+pub mod rope;
+pub mod transformer;
 pub mod weights;
 
 pub use config::{Activation, LinearInput, ModelConfig, Rope, RopeScaling};
+pub use transformer::{LogitRows, Transformer};
 pub use weights::{LayerRole, Role, Tensor, Weights, WeightsBuilder};

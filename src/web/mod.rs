@@ -1,1 +1,23 @@
-//! Everything that touches JavaScript.
+//! Everything that touches JavaScript: the classes `Loader` and `Model` that the npm package drives, and
+//! the translation of errors. Nothing here computes; it converts and delegates.
+
+mod convert;
+mod loader;
+mod model;
+
+pub use loader::Loader;
+pub use model::Model;
+
+use wasm_bindgen::prelude::*;
+
+/// Makes a Rust panic readable in the console; runs when the module is instantiated.
+#[wasm_bindgen(start)]
+fn start() {
+    console_error_panic_hook::set_once();
+}
+
+/// The crate's version.
+#[wasm_bindgen]
+pub fn version() -> String {
+    env!("CARGO_PKG_VERSION").to_owned()
+}

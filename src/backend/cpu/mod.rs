@@ -1,0 +1,130 @@
+//! The CPU backend: SIMD128 in WebAssembly, portable Rust elsewhere. Each verb lives in a file of its
+//! own; `scalar` holds the plain definitions that everything else is tested against.
+
+mod attention;
+mod cache;
+mod dense;
+mod dot;
+mod float;
+mod input;
+mod norm;
+pub mod scalar;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod simd128;
+mod tensor;
+mod ternary;
+
+pub use cache::CpuCache;
+pub use input::CpuInput;
+pub use tensor::CpuTensor;
+
+use super::{AttentionInput, Backend, CacheShape, Norm, RopeAngles};
+use crate::Result;
+use crate::model::{Activation, LinearInput};
+use crate::quant::Matrix;
+
+/// The CPU of this thread.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Cpu;
+
+impl Cpu {
+    /// Which kernels run, as `model.info.kernel` shows it.
+    pub fn kernel_name(&self) -> &'static str {
+        dot::NAME
+    }
+}
+
+impl Backend for Cpu {
+    type Matrix = Matrix;
+    type Vector = Vec<f32>;
+    type Tensor = CpuTensor;
+    type Input = CpuInput;
+    type Cache = CpuCache;
+
+    fn upload_matrix(&self, matrix: Matrix) -> Result<Matrix> {
+        Ok(matrix)
+    }
+
+    fn upload_vector(&self, vector: Vec<f32>) -> Result<Vec<f32>> {
+        Ok(vector)
+    }
+
+    fn new_cache(&self, shape: CacheShape) -> Result<CpuCache> {
+        Ok(CpuCache::new(shape))
+    }
+
+    fn embed(&self, table: &Matrix, ids: &[u32]) -> CpuTensor {
+        let mut out = CpuTensor::zeros(ids.len(), table.cols());
+        for (token, id) in ids.iter().enumerate() {
+            table.decode_row(*id as usize, out.row_mut(token));
+        }
+        out
+    }
+
+    fn norm_quantize(
+        &self,
+        x: &CpuTensor,
+        norm: Norm<'_, Vec<f32>>,
+        input: LinearInput,
+    ) -> CpuInput {
+        let mut out = CpuTensor::zeros(x.tokens(), x.width());
+        for token in 0..x.tokens() {
+            norm::rms_norm(x.row(token), norm.weight, norm.eps, out.row_mut(token));
+        }
+        CpuInput::new(out, input)
+    }
+
+    fn quantize(&self, x: CpuTensor, input: LinearInput) -> CpuInput {
+        CpuInput::new(x, input)
+    }
+
+    fn linear(&self, weight: &Matrix, x: &CpuInput) -> CpuTensor {
+        let mut out = CpuTensor::zeros(x.values().tokens(), weight.rows());
+        self.linear_add(weight, x, &mut out);
+        out
+    }
+
+    fn linear_add(&self, weight: &Matrix, x: &CpuInput, residual: &mut CpuTensor) {
+        match weight {
+            Matrix::Ternary(weight) => ternary::matmul_add(weight, x.codes(), residual),
+            Matrix::Dense(weight) => dense::matmul_add(weight, x.values(), residual),
+        }
+    }
+
+    fn gate_up(&self, gate: &Matrix, up: &Matrix, x: &CpuInput, act: Activation) -> CpuTensor {
+        let mut inner = self.linear(gate, x);
+        let up = self.linear(up, x);
+        match act {
+            Activation::Relu2 => combine(&mut inner, &up, |g| g.max(0.0) * g.max(0.0)),
+            Activation::Silu => combine(&mut inner, &up, |g| g / (1.0 + (-g).exp())),
+        }
+        inner
+    }
+
+    fn attend(
+        &self,
+        input: AttentionInput<'_, Self>,
+        angles: &RopeAngles,
+        cache: &mut CpuCache,
+    ) -> Result<CpuTensor> {
+        attention::attend(input, angles, cache)
+    }
+
+    fn commit(&self, cache: &mut CpuCache, tokens: usize) {
+        cache.commit(tokens);
+    }
+
+    fn last_rows(&self, x: CpuTensor, rows: usize) -> CpuTensor {
+        x.into_last_rows(rows)
+    }
+
+    fn read(&self, x: &CpuTensor) -> Vec<f32> {
+        x.data().to_vec()
+    }
+}
+
+fn combine(inner: &mut CpuTensor, up: &CpuTensor, act: impl Fn(f32) -> f32) {
+    for (value, up) in inner.data_mut().iter_mut().zip(up.data()) {
+        *value = act(*value) * up;
+    }
+}

@@ -1,0 +1,195 @@
+//! A loaded model as one thing: transformer, tokenizer, chat template, conversation cache, and one job
+//! at a time. This is what `web` binds to JavaScript and what native tests drive.
+
+mod loader;
+
+pub use loader::{EngineOptions, Loader};
+
+use crate::backend::{Backend, KvFormat};
+use crate::checkpoint::{GenerationDefaults, SpecialTokens};
+use crate::error::invalid;
+use crate::generate::generation::GenerationContext;
+use crate::generate::{
+    Evaluation, EvaluationKind, Generation, GenerationOptions, Session, Step, evaluation::EvaluationStep,
+};
+use crate::model::{ModelConfig, Transformer};
+use crate::text::{ChatTemplate, Detokenizer, Message, RenderOptions, Tokenizer};
+use crate::{Error, Result};
+
+/// A model that is ready to run.
+pub struct Engine<B: Backend> {
+    transformer: Transformer<B>,
+    text: TextTools,
+    special: SpecialTokens,
+    defaults: GenerationDefaults,
+    context_length: usize,
+    kv_format: KvFormat,
+    weight_bytes: usize,
+    session: Session<B>,
+    job: Option<Job<B>>,
+}
+
+/// Tokenizer and template; a checkpoint may lack either.
+struct TextTools {
+    tokenizer: Option<Tokenizer>,
+    template: Option<ChatTemplate>,
+    bos_token: String,
+    eos_token: String,
+}
+
+enum Job<B: Backend> {
+    Generation(Box<Generation>),
+    Evaluation(Evaluation<B>),
+}
+
+impl<B: Backend> Engine<B> {
+    pub fn config(&self) -> &ModelConfig {
+        self.transformer.config()
+    }
+
+    pub fn transformer(&self) -> &Transformer<B> {
+        &self.transformer
+    }
+
+    pub fn special(&self) -> &SpecialTokens {
+        &self.special
+    }
+
+    pub fn defaults(&self) -> &GenerationDefaults {
+        &self.defaults
+    }
+
+    pub fn context_length(&self) -> usize {
+        self.context_length
+    }
+
+    pub fn kv_format(&self) -> KvFormat {
+        self.kv_format
+    }
+
+    /// Bytes of the weights.
+    pub fn weight_bytes(&self) -> usize {
+        self.weight_bytes
+    }
+
+    /// The conversation whose cache the next generation may reuse.
+    pub fn session(&self) -> &Session<B> {
+        &self.session
+    }
+
+    pub fn has_tokenizer(&self) -> bool {
+        self.text.tokenizer.is_some()
+    }
+
+    pub fn has_chat_template(&self) -> bool {
+        self.text.template.is_some()
+    }
+
+    /// # Errors
+    /// `unsupported_format` when the checkpoint has no tokenizer.
+    pub fn tokenizer(&self) -> Result<&Tokenizer> {
+        self.text.tokenizer.as_ref().ok_or_else(|| {
+            Error::UnsupportedFormat(
+                "this checkpoint came without a tokenizer: add its tokenizer.json, or work with token ids".into(),
+            )
+        })
+    }
+
+    /// Renders messages with the model's chat template.
+    ///
+    /// # Errors
+    /// `unsupported_format` when there is no template, `invalid_argument` when it rejects the messages.
+    pub fn apply_chat_template(&self, messages: &[Message], add_generation_prompt: bool) -> Result<String> {
+        let template = self.text.template.as_ref().ok_or_else(|| {
+            Error::UnsupportedFormat(
+                "this checkpoint has no chat template (it is a base model): use generate() with plain text, or add \
+                 a chat_template.jinja"
+                    .into(),
+            )
+        })?;
+        if messages.is_empty() {
+            return Err(invalid!("the conversation is empty: give at least one message"));
+        }
+        let options = RenderOptions {
+            add_generation_prompt,
+            bos_token: self.text.bos_token.clone(),
+            eos_token: self.text.eos_token.clone(),
+            ..Default::default()
+        };
+        template.render(messages, &options)
+    }
+
+    /// Token ids of a conversation.
+    ///
+    /// # Errors
+    /// As [`Self::apply_chat_template`] and [`Self::tokenizer`].
+    pub fn encode_chat(&self, messages: &[Message], add_generation_prompt: bool) -> Result<Vec<u32>> {
+        let text = self.apply_chat_template(messages, add_generation_prompt)?;
+        self.tokenizer()?.encode_chat(&text)
+    }
+
+    /// Starts a generation; an unfinished job is dropped. The cache of the last conversation is reused
+    /// as far as the prompts agree.
+    ///
+    /// # Errors
+    /// As [`Generation::new`].
+    pub fn start_generation(&mut self, prompt: Vec<u32>, options: &GenerationOptions) -> Result<()> {
+        self.job = None;
+        let context = GenerationContext {
+            special: &self.special,
+            defaults: &self.defaults,
+            context_length: self.context_length,
+        };
+        let detokenizer = self.text.tokenizer.as_ref().map(Detokenizer::continuing);
+        let generation = Generation::new(prompt, options, &context, detokenizer, &mut self.session)?;
+        self.job = Some(Job::Generation(Box::new(generation)));
+        Ok(())
+    }
+
+    /// Does one step of the generation.
+    ///
+    /// # Errors
+    /// `invalid_argument` when none was started; otherwise as [`Generation::step`].
+    pub fn step(&mut self) -> Result<Step> {
+        match &mut self.job {
+            Some(Job::Generation(generation)) => generation.step(&self.transformer, &mut self.session),
+            _ => Err(invalid!("no generation is running: call startGeneration first")),
+        }
+    }
+
+    /// Starts an evaluation; an unfinished job is dropped.
+    ///
+    /// # Errors
+    /// As [`Evaluation::new`].
+    pub fn start_evaluation(&mut self, ids: Vec<u32>, kind: EvaluationKind) -> Result<()> {
+        self.job = None;
+        let evaluation = Evaluation::new(&self.transformer, ids, kind, self.kv_format, self.context_length)?;
+        self.job = Some(Job::Evaluation(evaluation));
+        Ok(())
+    }
+
+    /// Does one step of the evaluation.
+    ///
+    /// # Errors
+    /// `invalid_argument` when none was started; otherwise as [`Evaluation::step`].
+    pub fn evaluate_step(&mut self) -> Result<EvaluationStep> {
+        let Some(Job::Evaluation(evaluation)) = &mut self.job else {
+            return Err(invalid!("no evaluation is running: call startEvaluation first"));
+        };
+        let step = evaluation.step(&self.transformer)?;
+        if step.done == step.total {
+            self.job = None;
+        }
+        Ok(step)
+    }
+
+    /// Forgets the conversation and frees its cache.
+    ///
+    /// # Errors
+    /// `out_of_memory`
+    pub fn reset_cache(&mut self) -> Result<()> {
+        self.job = None;
+        self.session = Session::new(&self.transformer, self.kv_format)?;
+        Ok(())
+    }
+}

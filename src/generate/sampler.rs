@@ -1,0 +1,261 @@
+//! Logits → the next token. The order of the steps is that of transformers: repetition penalty,
+//! temperature, top-k, top-p, min-p, then one draw.
+
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use std::collections::HashSet;
+
+/// Checked sampling options; see [`super::GenerationOptions`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct SamplerOptions {
+    pub temperature: f32,
+    /// 0 keeps all.
+    pub top_k: usize,
+    pub top_p: f32,
+    pub min_p: f32,
+    pub repetition_penalty: f32,
+    pub seed: u64,
+}
+
+/// A seeded sampler. The same seed, options and logits give the same tokens on every platform.
+#[derive(Debug, Clone)]
+pub struct Sampler {
+    options: SamplerOptions,
+    random: Pcg64Mcg,
+    /// Tokens that the repetition penalty applies to.
+    seen: HashSet<u32>,
+    candidates: Vec<Candidate>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    id: u32,
+    /// First a logit, then an unnormalised probability.
+    weight: f32,
+}
+
+impl Sampler {
+    pub fn new(options: SamplerOptions) -> Self {
+        let random = Pcg64Mcg::seed_from_u64(options.seed);
+        Self { options, random, seen: HashSet::new(), candidates: Vec::new() }
+    }
+
+    /// Makes `ids` count as said before.
+    pub fn observe(&mut self, ids: &[u32]) {
+        if self.options.repetition_penalty != 1.0 {
+            self.seen.extend(ids);
+        }
+    }
+
+    /// Chooses a token; `logits` is changed on the way.
+    pub fn sample(&mut self, logits: &mut [f32]) -> u32 {
+        self.penalise(logits);
+        if self.options.temperature == 0.0 {
+            return argmax(logits);
+        }
+        self.weigh(logits);
+        self.keep_top_k();
+        self.keep_top_p();
+        self.drop_below_min_p();
+        self.draw()
+    }
+
+    fn penalise(&self, logits: &mut [f32]) {
+        let penalty = self.options.repetition_penalty;
+        for id in &self.seen {
+            if let Some(logit) = logits.get_mut(*id as usize) {
+                *logit = if *logit > 0.0 { *logit / penalty } else { *logit * penalty };
+            }
+        }
+    }
+
+    /// Fills `candidates` with `exp((logit - max) / temperature)`, in order of ids.
+    fn weigh(&mut self, logits: &[f32]) {
+        let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let inverse = 1.0 / self.options.temperature;
+        self.candidates.clear();
+        self.candidates.extend(
+            logits
+                .iter()
+                .enumerate()
+                .map(|(id, logit)| Candidate { id: id as u32, weight: ((logit - max) * inverse).exp() }),
+        );
+    }
+
+    fn keep_top_k(&mut self) {
+        let k = self.options.top_k;
+        if k == 0 || k >= self.candidates.len() {
+            return;
+        }
+        self.candidates.select_nth_unstable_by(k - 1, by_weight);
+        self.candidates.truncate(k);
+    }
+
+    fn keep_top_p(&mut self) {
+        if self.options.top_p >= 1.0 {
+            return;
+        }
+        let total: f64 = self.candidates.iter().map(|c| f64::from(c.weight)).sum();
+        let wanted = total * f64::from(self.options.top_p);
+        // The nucleus is usually small: sort a growing prefix instead of the whole vocabulary.
+        let mut sorted = 0;
+        let mut sum = 0.0;
+        let mut size = 64;
+        while sorted < self.candidates.len() {
+            let end = self.candidates.len().min(sorted + size);
+            let rest = &mut self.candidates[sorted..];
+            if end - sorted < rest.len() {
+                rest.select_nth_unstable_by(end - sorted - 1, by_weight);
+            }
+            self.candidates[sorted..end].sort_unstable_by(by_weight);
+            for index in sorted..end {
+                sum += f64::from(self.candidates[index].weight);
+                if sum >= wanted {
+                    self.candidates.truncate(index + 1);
+                    return;
+                }
+            }
+            (sorted, size) = (end, size * 4);
+        }
+    }
+
+    fn drop_below_min_p(&mut self) {
+        if self.options.min_p > 0.0 {
+            let max = self.candidates.iter().map(|c| c.weight).fold(0.0, f32::max);
+            let least = max * self.options.min_p;
+            self.candidates.retain(|candidate| candidate.weight >= least);
+        }
+    }
+
+    fn draw(&mut self) -> u32 {
+        let total: f64 = self.candidates.iter().map(|c| f64::from(c.weight)).sum();
+        // 53 random bits make a uniform double in [0, 1).
+        let uniform = (self.random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        let mut left = uniform * total;
+        for candidate in &self.candidates {
+            left -= f64::from(candidate.weight);
+            if left < 0.0 {
+                return candidate.id;
+            }
+        }
+        self.candidates.last().map_or(0, |candidate| candidate.id)
+    }
+}
+
+/// Heaviest first; ties by id, so that the result does not depend on the sort.
+fn by_weight(a: &Candidate, b: &Candidate) -> std::cmp::Ordering {
+    b.weight.total_cmp(&a.weight).then(a.id.cmp(&b.id))
+}
+
+/// The index of the largest value, the first of equals.
+pub fn argmax(values: &[f32]) -> u32 {
+    let mut best = 0;
+    for (index, value) in values.iter().enumerate() {
+        if *value > values[best] {
+            best = index;
+        }
+    }
+    best as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options() -> SamplerOptions {
+        SamplerOptions {
+            temperature: 1.0,
+            top_k: 0,
+            top_p: 1.0,
+            min_p: 0.0,
+            repetition_penalty: 1.0,
+            seed: 7,
+        }
+    }
+
+    /// Share of each token among many draws.
+    fn shares(options: SamplerOptions, logits: &[f32]) -> Vec<f64> {
+        let mut sampler = Sampler::new(options);
+        let draws = 40_000;
+        let mut counts = vec![0.0; logits.len()];
+        for _ in 0..draws {
+            counts[sampler.sample(&mut logits.to_vec()) as usize] += 1.0 / f64::from(draws);
+        }
+        counts
+    }
+
+    fn logits_of(probabilities: &[f32]) -> Vec<f32> {
+        probabilities.iter().map(|p| p.ln()).collect()
+    }
+
+    #[test]
+    fn draws_follow_the_softmax() {
+        let wanted = [0.5, 0.3, 0.15, 0.05];
+        for (share, wanted) in shares(options(), &logits_of(&wanted)).iter().zip(wanted) {
+            assert!((share - f64::from(wanted)).abs() < 0.01, "{share} {wanted}");
+        }
+    }
+
+    #[test]
+    fn temperature_zero_is_greedy_and_the_first_of_equals_wins() {
+        let mut sampler = Sampler::new(SamplerOptions { temperature: 0.0, ..options() });
+        assert_eq!(sampler.sample(&mut [0.0, 3.0, 3.0, 1.0]), 1);
+    }
+
+    #[test]
+    fn top_k_top_p_and_min_p_cut_the_tail() {
+        let logits = logits_of(&[0.05, 0.5, 0.15, 0.3]);
+        let kept = |options| shares(options, &logits).iter().map(|s| *s > 0.0).collect::<Vec<_>>();
+        assert_eq!(kept(SamplerOptions { top_k: 2, ..options() }), [false, true, false, true]);
+        assert_eq!(kept(SamplerOptions { top_p: 0.79, ..options() }), [false, true, false, true]);
+        assert_eq!(kept(SamplerOptions { top_p: 0.81, ..options() }), [false, true, true, true]);
+        assert_eq!(kept(SamplerOptions { top_p: 0.0, ..options() }), [false, true, false, false]);
+        assert_eq!(kept(SamplerOptions { min_p: 0.25, ..options() }), [false, true, true, true]);
+    }
+
+    #[test]
+    fn top_p_over_a_large_vocabulary_equals_a_full_sort() {
+        let logits: Vec<f32> = (0..5000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 8) as f32 * 3e-7).collect();
+        let mut sampler = Sampler::new(SamplerOptions { top_p: 0.7, ..options() });
+        sampler.weigh(&logits);
+        let mut sorted = sampler.candidates.clone();
+        sorted.sort_by(by_weight);
+        let total: f64 = sorted.iter().map(|c| f64::from(c.weight)).sum();
+        let mut sum = 0.0;
+        let nucleus = sorted.iter().take_while(|c| {
+            let before = sum;
+            sum += f64::from(c.weight);
+            before < 0.7 * total
+        });
+        let wanted: Vec<u32> = nucleus.map(|c| c.id).collect();
+        sampler.keep_top_p();
+        let ids: Vec<u32> = sampler.candidates.iter().map(|c| c.id).collect();
+        assert_eq!(ids, wanted);
+    }
+
+    #[test]
+    fn the_repetition_penalty_weakens_what_was_said() {
+        let mut sampler =
+            Sampler::new(SamplerOptions { temperature: 0.0, repetition_penalty: 2.0, ..options() });
+        sampler.observe(&[1, 9]);
+        assert_eq!(sampler.sample(&mut [1.1, 2.0, -5.0]), 0);
+    }
+
+    #[test]
+    fn a_seed_repeats_and_another_seed_differs() {
+        let logits = vec![0.0; 1000];
+        let run = |seed| {
+            let mut sampler = Sampler::new(SamplerOptions { seed, ..options() });
+            (0..20).map(|_| sampler.sample(&mut logits.clone())).collect::<Vec<_>>()
+        };
+        assert_eq!(run(1), run(1));
+        assert_ne!(run(1), run(2));
+    }
+
+    #[test]
+    fn logits_that_are_not_numbers_do_not_panic() {
+        let mut sampler = Sampler::new(SamplerOptions { top_p: 0.9, top_k: 3, ..options() });
+        sampler.sample(&mut [f32::NAN, f32::INFINITY, 1.0, f32::NEG_INFINITY]);
+        sampler.sample(&mut [f32::NAN; 4]);
+    }
+}
