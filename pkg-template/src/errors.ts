@@ -216,10 +216,14 @@ export function toSternaError(error: unknown): SternaError {
 			{ cause: error },
 		);
 	}
-	const fault = error instanceof WebAssembly.RuntimeError ? "The engine stopped" : "Something unexpected failed";
-	return new InternalError(`${fault}: ${message}. Load the model again; if it happens again, please report it.`, {
-		cause: error,
-	});
+	const fault =
+		error instanceof WebAssembly.RuntimeError ? "The engine stopped" : "Something unexpected failed";
+	return new InternalError(
+		`${fault}: ${message}. Load the model again; if it happens again, please report it.`,
+		{
+			cause: error,
+		},
+	);
 }
 
 /**
@@ -239,6 +243,7 @@ export function throwIfAborted(signal: AbortSignal | undefined, partialText?: st
 export function abortedBy(signal: AbortSignal, partialText?: string): AbortedError {
 	const { reason } = signal;
 	if (reason instanceof AbortedError && !partialText) return reason;
-	const why = typeof reason === "string" ? reason : reason instanceof AbortedError ? reason.message : undefined;
+	const why =
+		typeof reason === "string" ? reason : reason instanceof AbortedError ? reason.message : undefined;
 	return new AbortedError(why ?? "The call was aborted.", { cause: reason, partialText });
 }

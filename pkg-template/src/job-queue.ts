@@ -1,7 +1,7 @@
 // One model does one thing at a time: jobs wait for their turn here, and each can be aborted while it waits
 // and while it runs.
 
-import { AbortedError, abortedBy, throwIfAborted } from "./errors.js";
+import { type AbortedError, abortedBy, throwIfAborted } from "./errors.js";
 
 /** Resolves when the promise settles; rejects as soon as the signal aborts. */
 function settledOrAborted(promise: Promise<unknown>, signal: AbortSignal): Promise<void> {

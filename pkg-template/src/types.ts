@@ -82,11 +82,11 @@ export interface Message {
 }
 
 /**
- * How text is generated. What is left out takes the model's own default (its `generation_config.json`), and
- * then Sterna's: temperature 0.7, topP 0.9.
+ * How text is generated. What is left out takes the model's own default (its `generation_config.json`); where
+ * the model has none, the likeliest token is always taken (temperature 0).
  */
 export interface GenerationOptions {
-	/** The most tokens to generate. The default is the model's own, or what is left of the context window. */
+	/** The most tokens to generate, at least 1. The default is the model's own, or what is left of the context window. */
 	maxTokens?: number;
 	/** 0 always takes the likeliest token (greedy); higher values vary more. At least 0. */
 	temperature?: number;
@@ -98,7 +98,7 @@ export interface GenerationOptions {
 	minP?: number;
 	/** Makes tokens that are in the context already less likely; 1 changes nothing. Above 0. */
 	repetitionPenalty?: number;
-	/** Makes sampling repeatable: the same seed gives the same text. An integer, 0 to 2⁵³ − 1. */
+	/** Makes sampling repeatable: the same seed gives the same text. A whole number, 0 to 2⁵³ − 1; random when left out. */
 	seed?: number;
 	/** Ends the text before any of these strings, which are left out. */
 	stop?: string | readonly string[];

@@ -10,7 +10,9 @@ export type Rule = (value: unknown) => string | undefined;
 export const oneOf =
 	(...allowed: string[]): Rule =>
 	(value) =>
-		allowed.includes(value as string) ? undefined : `must be ${allowed.map((name) => `"${name}"`).join(" or ")}`;
+		allowed.includes(value as string)
+			? undefined
+			: `must be ${allowed.map((name) => `"${name}"`).join(" or ")}`;
 
 /** A value of a JavaScript type. */
 export const ofType =
@@ -23,7 +25,9 @@ export const number =
 	(min: number, max = Number.MAX_VALUE): Rule =>
 	(value) => {
 		if (typeof value === "number" && value >= min && value <= max) return undefined;
-		return max === Number.MAX_VALUE ? `must be a number, at least ${min}` : `must be a number from ${min} to ${max}`;
+		return max === Number.MAX_VALUE
+			? `must be a number, at least ${min}`
+			: `must be a number from ${min} to ${max}`;
 	};
 
 /** A whole number within bounds. */

@@ -1,13 +1,31 @@
 // The wasm module's interface, as the crate's `web` module exports it. Everything that this package knows
 // about the engine is here, so that the rest can be tested against a fake.
 
-import type { InspectReport, Message, ModelConfig } from "./types.js";
+import type { Message, ModelConfig } from "./types.js";
 
 export interface LoaderOptions {
 	contextLength?: number;
 	kvCache?: "f32" | "f16";
 	activations?: "auto" | "int8" | "float";
 	i2sLayout?: "x86" | "arm";
+}
+
+/** What a checkpoint's headers say. Sizes are bytes. */
+export interface InspectReport {
+	format: "gguf" | "safetensors";
+	architecture: string;
+	supported: boolean;
+	/** Why the model is not supported. */
+	problem?: string;
+	config?: ModelConfig;
+	parameters: number;
+	encodings: { encoding: string; tensors: number; parameters: number; bytes: number }[];
+	fileBytes: number;
+	/** Names and values; long values are shortened. */
+	metadata: [name: string, value: string][];
+	tensors: { name: string; shape: number[]; encoding: string; bytes: number; offset: number }[];
+	/** What running the model takes. */
+	memory?: { weights: number; kvCache: number; contextLength: number; total: number };
 }
 
 /** Turns the bytes of a checkpoint's files into a model. Files come one after another, side files first. */

@@ -56,7 +56,8 @@ export async function readSideFile(
 ): Promise<{ name: string; bytes: Uint8Array }> {
 	const { pieces } = await file.open(signal);
 	const bytes = await readAll(pieces, MAX_SIDE_FILE);
-	if (!bytes) throw new CorruptFileError(`${file.name} has over 256 MiB; a file of that name should be small.`);
+	if (!bytes)
+		throw new CorruptFileError(`${file.name} has over 256 MiB; a file of that name should be small.`);
 	return { name: file.name, bytes };
 }
 
@@ -67,7 +68,11 @@ function listed(names: string[]): string {
 }
 
 /** The weights among files whose names are all known: the listed shards, or the one weights file. */
-function pickWeights(files: CheckpointFile[], shards: string[], chosen: string | undefined): CheckpointFile[] {
+function pickWeights(
+	files: CheckpointFile[],
+	shards: string[],
+	chosen: string | undefined,
+): CheckpointFile[] {
 	const byName = new Map(files.map((file) => [file.name, file]));
 	const candidates = files.filter((file) => /\.(gguf|safetensors)$/i.test(file.name));
 	const wanted = (chosen && (shardNames(chosen) ?? [chosen])) || (shards.length > 0 ? shards : undefined);
@@ -109,11 +114,14 @@ export function fileSet(files: CheckpointFile[], chosen?: string): Checkpoint {
 }
 
 /** A file without a telling name: its first bytes give the extension. */
-export async function nameByContent(file: CheckpointFile, signal: AbortSignal | undefined): Promise<CheckpointFile> {
+export async function nameByContent(
+	file: CheckpointFile,
+	signal: AbortSignal | undefined,
+): Promise<CheckpointFile> {
 	if (/\.(gguf|safetensors)$/i.test(file.name)) return file;
 	const { pieces } = await file.open(signal);
-	const { head, pieces: rest } = await peek(pieces, SNIFF_BYTES);
-	await rest[Symbol.asyncIterator]().return?.();
+	const { head, close } = await peek(pieces, SNIFF_BYTES);
+	await close();
 	const format = sniff(head);
 	if (format === "gguf" || format === "safetensors") return { ...file, name: `model.${format}` };
 	throw refusal(format, file.name || "The file");

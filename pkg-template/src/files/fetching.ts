@@ -1,7 +1,7 @@
 // Opens a URL as a stream of bytes, and turns every way in which that fails into an error that says what
 // to do.
 
-import { AbortedError, NetworkError, abortedBy } from "../errors.js";
+import { AbortedError, abortedBy, NetworkError } from "../errors.js";
 import { type Pieces, peek, split } from "./pieces.js";
 import { SNIFF_BYTES, sniff } from "./sniff.js";
 
@@ -15,6 +15,8 @@ export interface Download {
 	head: Uint8Array;
 	/** All bytes, the first included. */
 	pieces: Pieces;
+	/** Ends a download that will not be read. */
+	close(): Promise<void>;
 }
 
 const ADVICE: Record<number, string> = {
@@ -30,11 +32,7 @@ function statusError(url: string, status: number): NetworkError {
 	return new NetworkError(`${url}: HTTP status ${status}. ${ADVICE[status] ?? fallback}`, url, { status });
 }
 
-async function request(
-	url: string,
-	init: RequestInit,
-	fetcher: typeof fetch,
-): Promise<Response> {
+async function request(url: string, init: RequestInit, fetcher: typeof fetch): Promise<Response> {
 	try {
 		return await fetcher(url, init);
 	} catch (error) {
@@ -102,16 +100,16 @@ export async function download(
 		throw statusError(url, response.status);
 	}
 	const size = contentLength(response);
-	const { head, pieces } = await peek(body(response, url, size, signal), SNIFF_BYTES);
+	const { head, pieces, close } = await peek(body(response, url, size, signal), SNIFF_BYTES);
 	if (sniff(head) === "html") {
-		await pieces[Symbol.asyncIterator]().return?.();
+		await close();
 		throw new NetworkError(
 			`${url} gave an HTML page instead of a file. Use the address of the file itself: on Hugging Face that has /resolve/ where the page has /blob/.`,
 			url,
 			{ status: response.status },
 		);
 	}
-	return { url: response.url || url, size, head, pieces: split(pieces) };
+	return { url: response.url || url, size, head, pieces: split(pieces), close };
 }
 
 /** A file's size, without its bytes; `undefined` when the server does not tell. */

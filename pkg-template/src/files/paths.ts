@@ -5,7 +5,7 @@ import { open, readdir, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { InvalidArgumentError } from "../errors.js";
-import { type Checkpoint, type CheckpointFile, SIDE_FILES, fileSet, nameByContent } from "./checkpoint.js";
+import { type Checkpoint, type CheckpointFile, fileSet, nameByContent, SIDE_FILES } from "./checkpoint.js";
 import { MAX_PIECE } from "./pieces.js";
 
 async function pathFile(path: string): Promise<CheckpointFile> {
@@ -38,7 +38,8 @@ export async function openPath(source: string, signal: AbortSignal | undefined):
 		return fileSet([...siblings, file], file.name);
 	} catch (error) {
 		const code = (error as NodeJS.ErrnoException).code;
-		if (code === "ENOENT") throw new InvalidArgumentError(`There is no file or folder '${path}'.`, { cause: error });
+		if (code === "ENOENT")
+			throw new InvalidArgumentError(`There is no file or folder '${path}'.`, { cause: error });
 		if (code === "EACCES") throw new InvalidArgumentError(`'${path}' may not be read.`, { cause: error });
 		throw error;
 	}

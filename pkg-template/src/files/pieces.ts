@@ -22,8 +22,18 @@ export async function* readBlob(blob: Blob): AsyncGenerator<Uint8Array> {
 	}
 }
 
-/** The stream's first bytes (fewer only where it is shorter), and the whole stream. */
-export async function peek(pieces: Pieces, count: number): Promise<{ head: Uint8Array; pieces: Pieces }> {
+/** A stream whose first bytes are known. */
+export interface Peeked {
+	/** The first bytes: as many as were asked for, fewer only where the stream is shorter. */
+	head: Uint8Array;
+	/** The whole stream, the first bytes included; it can be read once. */
+	pieces: Pieces;
+	/** Closes a stream that will not be read. */
+	close(): Promise<void>;
+}
+
+/** Looks at a stream's first bytes. */
+export async function peek(pieces: Pieces, count: number): Promise<Peeked> {
 	const iterator = pieces[Symbol.asyncIterator]();
 	const seen: Uint8Array[] = [];
 	let length = 0;
@@ -41,7 +51,13 @@ export async function peek(pieces: Pieces, count: number): Promise<{ head: Uint8
 			await iterator.return?.();
 		}
 	}
-	return { head: concat(seen).subarray(0, count), pieces: replay() };
+	return {
+		head: concat(seen).subarray(0, count),
+		pieces: replay(),
+		async close() {
+			await iterator.return?.();
+		},
+	};
 }
 
 /** All bytes of a short stream, or `undefined` when it has more than `limit`. */

@@ -4,11 +4,11 @@ import { AbortedError, NetworkError } from "../errors.js";
 import {
 	type Checkpoint,
 	type CheckpointFile,
-	INDEX_FILE,
-	SIDE_FILES,
 	fileSet,
+	INDEX_FILE,
 	readSideFile,
 	refusal,
+	SIDE_FILES,
 	shardNames,
 } from "./checkpoint.js";
 import { type Download, download, remoteSize } from "./fetching.js";
@@ -17,7 +17,16 @@ import { sniff } from "./sniff.js";
 /** How the files of a URL are fetched. */
 type Fetch = typeof fetch;
 
-const fileName = (url: string) => decodeURIComponent(new URL(url).pathname.split("/").pop() ?? "");
+/** The last part of a URL's path. */
+function fileName(url: string): string {
+	const part = new URL(url).pathname.split("/").pop() ?? "";
+	try {
+		return decodeURIComponent(part);
+	} catch {
+		// Not percent-encoded after all, as in a `data:` URL.
+		return part;
+	}
+}
 
 function remoteFile(name: string, url: string, fetcher: Fetch, size?: number): CheckpointFile {
 	return { name, size, open: (signal) => download(url, fetcher, signal) };
@@ -30,9 +39,9 @@ function begunFile(name: string, begun: Download, fetcher: Fetch): CheckpointFil
 		name,
 		size: begun.size,
 		async open(signal) {
-			const download_ = first ?? (await download(begun.url, fetcher, signal));
+			const taken = first ?? (await download(begun.url, fetcher, signal));
 			first = undefined;
-			return download_;
+			return taken;
 		},
 	};
 }
@@ -72,7 +81,7 @@ function folder(base: URL, fetcher: Fetch, chosen: string | undefined): Checkpoi
 			return files.filter((file) => file !== undefined);
 		},
 		async weights(shards, signal) {
-			const names = (chosen && shardNames(chosen)) ?? (chosen ? [chosen] : shards);
+			const names = chosen === undefined ? shards : (shardNames(chosen) ?? [chosen]);
 			if (names.length < 2) return [at(names[0] ?? "model.safetensors")];
 			// The total for progress; a server that does not answer HEAD only costs that.
 			const size = (name: string) =>
@@ -97,14 +106,19 @@ async function probe(url: string, fetcher: Fetch, signal: AbortSignal | undefine
 		return folder(folderOf(url), fetcher, undefined);
 	}
 	const format = sniff(found.head);
-	if (format === "gguf") return fileSet([begunFile("model.gguf", found, fetcher)]);
-	await found.pieces[Symbol.asyncIterator]().return?.();
-	if (format === "safetensors") return folder(new URL(".", url), fetcher, fileName(url));
+	if (format === "gguf" || format === "safetensors") {
+		return fileSet([begunFile(`model.${format}`, found, fetcher)]);
+	}
+	await found.close();
 	throw refusal(format, url);
 }
 
 /** Opens the checkpoint behind an absolute URL. */
-export async function openUrl(url: string, fetcher: Fetch, signal: AbortSignal | undefined): Promise<Checkpoint> {
+export async function openUrl(
+	url: string,
+	fetcher: Fetch,
+	signal: AbortSignal | undefined,
+): Promise<Checkpoint> {
 	const name = fileName(url);
 	if (/\.gguf$/i.test(name)) return fileSet([remoteFile(name, url, fetcher)]);
 	if (/\.safetensors$/i.test(name)) return folder(new URL(".", url), fetcher, name);
