@@ -5,7 +5,6 @@ import { SternaError } from "../errors.js";
 import type { Model } from "../model.js";
 import type { Message } from "../types.js";
 import { speedLine } from "./generate.js";
-import { interruptSignal } from "./interrupt.js";
 import { type LoadingOptions, loadForCommand } from "./load.js";
 import { note, print } from "./output.js";
 import { type SamplingOptions, samplingOf } from "./sampling.js";
@@ -29,8 +28,9 @@ async function answer(model: Model, messages: Message[], options: ChatOptions, s
 }
 
 /** Holds a conversation until the input ends. */
-export async function chat(source: string, options: ChatOptions): Promise<void> {
-	const model = await loadForCommand(source, options, interruptSignal());
+export async function chat(source: string, options: ChatOptions, signal: AbortSignal): Promise<void> {
+	const model = await loadForCommand(source, options, signal);
+	// From here on Ctrl-C stops an answer, not the program.
 	process.removeAllListeners("SIGINT");
 	const start: Message[] = options.system ? [{ role: "system", content: options.system }] : [];
 	let messages = [...start];

@@ -1,6 +1,5 @@
 // `sterna generate`
 
-import { InvalidArgumentError } from "../errors.js";
 import type { GenerationResult } from "../types.js";
 import { type LoadingOptions, loadForCommand } from "./load.js";
 import { note, print, printJson, readStdin } from "./output.js";
@@ -21,9 +20,6 @@ export function speedLine({ usage, timing }: GenerationResult): string {
 
 /** Continues a text on stdout. */
 export async function generate(source: string, options: GenerateOptions, signal: AbortSignal): Promise<void> {
-	if (options.ids && options.prompt !== undefined) {
-		throw new InvalidArgumentError("Give --prompt or --ids, not both.");
-	}
 	const prompt = options.ids ?? options.prompt ?? (await readStdin("--prompt or --ids"));
 	const model = await loadForCommand(source, options, signal);
 	const stream = model.generate(prompt, { ...samplingOf(options), signal });

@@ -93,7 +93,11 @@ Exit codes: 0 success, 1 error, 2 wrong usage, 130 interrupted.`,
 	sampling(loading(program.command("generate")))
 		.description("continue a text")
 		.option("-p, --prompt <text>", "the text; without it stdin is read")
-		.option("--ids <ids>", "the prompt as token ids, separated by commas", idsOption)
+		.addOption(
+			new Option("--ids <ids>", "the prompt as token ids, separated by commas")
+				.argParser(idsOption)
+				.conflicts("prompt"),
+		)
 		.option("--json", "print the result as JSON when it is complete")
 		.action((model, options) => generate(model, options, signal));
 	sampling(loading(program.command("chat")))
@@ -103,7 +107,7 @@ Exit codes: 0 success, 1 error, 2 wrong usage, 130 interrupted.`,
 			"after",
 			"\nCtrl-C stops an answer; at the prompt it ends, as does Ctrl-D. /clear forgets the conversation.",
 		)
-		.action((model, options) => chat(model, options));
+		.action((model, options) => chat(model, options, signal));
 	loading(program.command("logits"))
 		.description("print the model's raw predictions: one row of f32 for each token")
 		.requiredOption("--ids <ids>", "token ids, separated by commas", idsOption)
