@@ -4,6 +4,7 @@
 use crate::model::{ModelConfig, Role, Tensor};
 use crate::quant::Matrix;
 use crate::text::TokenizerSource;
+use serde::Serialize;
 
 /// A finished tensor, ready for a backend.
 pub struct LoadedTensor {
@@ -33,7 +34,8 @@ pub struct TemplateSource {
 }
 
 /// Token ids with a meaning.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct SpecialTokens {
     pub bos: Option<u32>,
     /// Any of these ends a generation.
@@ -43,7 +45,8 @@ pub struct SpecialTokens {
 }
 
 /// Sampling options that generation_config.json recommends.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct GenerationDefaults {
     pub temperature: Option<f32>,
     pub top_k: Option<u32>,

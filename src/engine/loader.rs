@@ -2,13 +2,13 @@
 //! once, so that no second copy of the weights ever exists.
 
 use super::{Engine, TextTools};
+use crate::Result;
 use crate::backend::{Backend, KvFormat};
 use crate::checkpoint::{Checkpoint, CheckpointReader, LoadedTensor, ReadOptions};
 use crate::error::invalid;
 use crate::generate::Session;
 use crate::model::{Tensor, Transformer, WeightsBuilder};
-use crate::text::{ChatTemplate, Tokenizer, builtin_template};
-use crate::{Error, Result};
+use crate::text::{ChatTemplate, Tokenizer, resolve_template};
 
 /// How a model is loaded.
 #[derive(Debug, Clone, Default)]
@@ -25,9 +25,14 @@ pub const DEFAULT_CONTEXT: usize = 4096;
 /// Takes the files of one checkpoint, piece by piece.
 pub struct Loader<B: Backend> {
     reader: CheckpointReader,
-    builder: WeightsBuilder<B::Matrix, B::Vector>,
-    backend: B,
+    uploader: Uploader<B>,
     options: EngineOptions,
+}
+
+/// Where finished tensors go.
+struct Uploader<B: Backend> {
+    backend: B,
+    builder: WeightsBuilder<B::Matrix, B::Vector>,
     weight_bytes: usize,
 }
 
@@ -40,10 +45,8 @@ impl<B: Backend> Loader<B> {
         }
         Ok(Self {
             reader: CheckpointReader::new(options.read.clone()),
-            builder: WeightsBuilder::default(),
-            backend,
+            uploader: Uploader { backend, builder: WeightsBuilder::default(), weight_bytes: 0 },
             options,
-            weight_bytes: 0,
         })
     }
 
@@ -72,8 +75,7 @@ impl<B: Backend> Loader<B> {
     /// As [`CheckpointReader::push`] and the backend's uploads.
     pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
         self.reader.push(bytes)?;
-        let tensors = self.reader.take_tensors();
-        self.upload(tensors)
+        self.uploader.upload(self.reader.take_tensors())
     }
 
     /// # Errors
@@ -87,13 +89,13 @@ impl<B: Backend> Loader<B> {
     /// # Errors
     /// `corrupt_file` when something is missing or does not fit together.
     pub fn finish(mut self) -> Result<Engine<B>> {
-        let reader = std::mem::take(&mut self.reader);
-        let (checkpoint, rest) = reader.finish()?;
-        self.upload(rest)?;
+        let (checkpoint, rest) = self.reader.finish()?;
+        self.uploader.upload(rest)?;
+        let Uploader { backend, builder, weight_bytes } = self.uploader;
         let context_length = context_length(self.options.context_length, checkpoint.config.max_context);
         let text = text_tools(&checkpoint)?;
-        let weights = self.builder.finish(&checkpoint.config)?;
-        let transformer = Transformer::new(self.backend, checkpoint.config, weights)?;
+        let weights = builder.finish(&checkpoint.config)?;
+        let transformer = Transformer::new(backend, checkpoint.config, weights)?;
         let session = Session::new(&transformer, self.options.kv_format)?;
         Ok(Engine {
             transformer,
@@ -102,12 +104,14 @@ impl<B: Backend> Loader<B> {
             defaults: checkpoint.defaults,
             context_length,
             kv_format: self.options.kv_format,
-            weight_bytes: self.weight_bytes,
+            weight_bytes,
             session,
             job: None,
         })
     }
+}
 
+impl<B: Backend> Uploader<B> {
     fn upload(&mut self, tensors: Vec<LoadedTensor>) -> Result<()> {
         for LoadedTensor { role, value } in tensors {
             let value = match value {
@@ -131,24 +135,20 @@ fn context_length(wanted: Option<usize>, model_max: usize) -> usize {
 }
 
 fn text_tools(checkpoint: &Checkpoint) -> Result<TextTools> {
-    let tokenizer = checkpoint.tokenizer.as_ref().map(Tokenizer::from_source).transpose()?;
+    let special = &checkpoint.special;
+    let mut tokenizer = checkpoint.tokenizer.as_ref().map(Tokenizer::from_source).transpose()?;
+    if let (Some(bos), Some(add)) = (special.bos, special.add_bos) {
+        tokenizer = tokenizer.map(|tokenizer| tokenizer.with_bos(bos, add)).transpose()?;
+    }
     if let Some(tokenizer) = &tokenizer {
         tokenizer.check_vocab(checkpoint.config.vocab_size)?;
     }
-    let named = |given: &Option<String>, id: Option<u32>| {
-        let from_id = || id.and_then(|id| tokenizer.as_ref()?.token_text(id));
-        given.clone().or_else(from_id).unwrap_or_default()
-    };
-    let bos_token = named(&checkpoint.template.bos_token, checkpoint.special.bos);
-    let eos_token = named(&checkpoint.template.eos_token, checkpoint.special.eos.first().copied());
-    let source = match &tokenizer {
-        Some(tokenizer) => builtin_template(
-            &checkpoint.config.architecture,
-            checkpoint.template.jinja.as_deref(),
-            tokenizer,
-        ),
-        None => checkpoint.template.jinja.clone(),
-    };
-    let template = source.as_deref().map(ChatTemplate::new).transpose()?;
+    let spelled = |id: Option<u32>| tokenizer.as_ref()?.token_text(id?);
+    let template = &checkpoint.template;
+    let bos_token = template.bos_token.clone().or_else(|| spelled(special.bos));
+    let eos_token = template.eos_token.clone().or_else(|| spelled(special.eos.first().copied()));
+    let has_token = |text: &str| tokenizer.as_ref().is_some_and(|t| t.token_id(text).is_some());
+    let source = resolve_template(&checkpoint.config.architecture, template.jinja.as_deref(), has_token);
+    let template = source.map(ChatTemplate::new).transpose()?;
     Ok(TextTools { tokenizer, template, bos_token, eos_token })
 }

@@ -5,16 +5,16 @@ mod loader;
 
 pub use loader::{EngineOptions, Loader};
 
+use crate::Result;
 use crate::backend::{Backend, KvFormat};
 use crate::checkpoint::{GenerationDefaults, SpecialTokens};
-use crate::error::invalid;
+use crate::error::{invalid, unsupported};
 use crate::generate::generation::GenerationContext;
 use crate::generate::{
     Evaluation, EvaluationKind, Generation, GenerationOptions, Session, Step, evaluation::EvaluationStep,
 };
 use crate::model::{ModelConfig, Transformer};
 use crate::text::{ChatTemplate, Detokenizer, Message, RenderOptions, Tokenizer};
-use crate::{Error, Result};
 
 /// A model that is ready to run.
 pub struct Engine<B: Backend> {
@@ -33,8 +33,8 @@ pub struct Engine<B: Backend> {
 struct TextTools {
     tokenizer: Option<Tokenizer>,
     template: Option<ChatTemplate>,
-    bos_token: String,
-    eos_token: String,
+    bos_token: Option<String>,
+    eos_token: Option<String>,
 }
 
 enum Job<B: Backend> {
@@ -89,32 +89,32 @@ impl<B: Backend> Engine<B> {
     /// `unsupported_format` when the checkpoint has no tokenizer.
     pub fn tokenizer(&self) -> Result<&Tokenizer> {
         self.text.tokenizer.as_ref().ok_or_else(|| {
-            Error::UnsupportedFormat(
-                "this checkpoint came without a tokenizer: add its tokenizer.json, or work with token ids".into(),
+            unsupported!(
+                "this checkpoint came without a tokenizer: add its tokenizer.json, or work with token ids"
             )
         })
     }
 
-    /// Renders messages with the model's chat template.
+    /// Renders messages with the model's chat template. The texts of the start and end tokens are
+    /// filled in.
     ///
     /// # Errors
     /// `unsupported_format` when there is no template, `invalid_argument` when it rejects the messages.
-    pub fn apply_chat_template(&self, messages: &[Message], add_generation_prompt: bool) -> Result<String> {
+    pub fn apply_chat_template(&self, messages: &[Message], options: RenderOptions) -> Result<String> {
         let template = self.text.template.as_ref().ok_or_else(|| {
-            Error::UnsupportedFormat(
-                "this checkpoint has no chat template (it is a base model): use generate() with plain text, or add \
-                 a chat_template.jinja"
-                    .into(),
+            unsupported!(
+                "this checkpoint has no chat template (it is a base model): use generate() with plain text, \
+                 or add a chat_template.jinja"
             )
         })?;
         if messages.is_empty() {
             return Err(invalid!("the conversation is empty: give at least one message"));
         }
+        let tokens = |given: Option<String>, ours: &Option<String>| given.or_else(|| ours.clone());
         let options = RenderOptions {
-            add_generation_prompt,
-            bos_token: self.text.bos_token.clone(),
-            eos_token: self.text.eos_token.clone(),
-            ..Default::default()
+            bos_token: tokens(options.bos_token, &self.text.bos_token),
+            eos_token: tokens(options.eos_token, &self.text.eos_token),
+            ..options
         };
         template.render(messages, &options)
     }
@@ -123,8 +123,8 @@ impl<B: Backend> Engine<B> {
     ///
     /// # Errors
     /// As [`Self::apply_chat_template`] and [`Self::tokenizer`].
-    pub fn encode_chat(&self, messages: &[Message], add_generation_prompt: bool) -> Result<Vec<u32>> {
-        let text = self.apply_chat_template(messages, add_generation_prompt)?;
+    pub fn encode_chat(&self, messages: &[Message], options: RenderOptions) -> Result<Vec<u32>> {
+        let text = self.apply_chat_template(messages, options)?;
         self.tokenizer()?.encode_chat(&text)
     }
 

@@ -92,7 +92,11 @@ enum State {
     Sample(Vec<f32>),
     /// A token was chosen and must be run first.
     Run(u32),
-    Finished { reason: FinishReason, stop_sequence: Option<String>, stop_token: Option<u32> },
+    Finished {
+        reason: FinishReason,
+        stop_sequence: Option<String>,
+        stop_token: Option<u32>,
+    },
 }
 
 impl Generation {

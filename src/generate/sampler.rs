@@ -215,7 +215,8 @@ mod tests {
 
     #[test]
     fn top_p_over_a_large_vocabulary_equals_a_full_sort() {
-        let logits: Vec<f32> = (0..5000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 8) as f32 * 3e-7).collect();
+        let logits: Vec<f32> =
+            (0..5000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 8) as f32 * 3e-7).collect();
         let mut sampler = Sampler::new(SamplerOptions { top_p: 0.7, ..options() });
         sampler.weigh(&logits);
         let mut sorted = sampler.candidates.clone();

@@ -47,7 +47,12 @@ impl<B: Backend> Session<B> {
     ///
     /// # Errors
     /// As [`Transformer::forward`]; the session is then as it was.
-    pub fn advance(&mut self, model: &Transformer<B>, ids: &[u32], rows: LogitRows) -> Result<Option<Vec<f32>>> {
+    pub fn advance(
+        &mut self,
+        model: &Transformer<B>,
+        ids: &[u32],
+        rows: LogitRows,
+    ) -> Result<Option<Vec<f32>>> {
         let logits = model.forward(ids, &mut self.cache, rows)?;
         self.tokens.extend(ids);
         Ok(logits.map(|logits| model.backend().read(&logits)))

@@ -20,13 +20,9 @@ impl RopeFrequencies {
         let dim = config.head_dim;
         let theta = config.rope.theta;
         if !(theta.is_finite() && theta > 1.0) {
-            return Err(corrupt!(
-                "the rotary base (rope_theta) is {theta}; it must be a number above 1"
-            ));
+            return Err(corrupt!("the rotary base (rope_theta) is {theta}; it must be a number above 1"));
         }
-        let base: Vec<f32> = (0..dim / 2)
-            .map(|i| 1.0 / theta.powf((2 * i) as f32 / dim as f32))
-            .collect();
+        let base: Vec<f32> = (0..dim / 2).map(|i| 1.0 / theta.powf((2 * i) as f32 / dim as f32)).collect();
         let (inverse, amplitude) = match &config.rope.scaling {
             RopeScaling::None => (base, 1.0),
             RopeScaling::Linear { factor } => (base.iter().map(|f| f / factor).collect(), 1.0),
@@ -38,42 +34,15 @@ impl RopeFrequencies {
                         base.len()
                     ));
                 }
-                (
-                    base.iter()
-                        .zip(factors)
-                        .map(|(f, divisor)| f / divisor)
-                        .collect(),
-                    1.0,
-                )
+                (base.iter().zip(factors).map(|(f, divisor)| f / divisor).collect(), 1.0)
             }
-            RopeScaling::Yarn {
-                factor,
-                original_context,
-                beta_fast,
-                beta_slow,
-                attention_factor,
-            } => {
-                let ramp =
-                    YarnRamp::new(dim, theta, *original_context as f32, *beta_fast, *beta_slow);
-                let amplitude = attention_factor.unwrap_or(if *factor > 1.0 {
-                    1.0 + 0.1 * factor.ln()
-                } else {
-                    1.0
-                });
-                (
-                    base.iter()
-                        .enumerate()
-                        .map(|(i, f)| ramp.blend(i, *f, *factor))
-                        .collect(),
-                    amplitude,
-                )
+            RopeScaling::Yarn { factor, original_context, beta_fast, beta_slow, attention_factor } => {
+                let ramp = YarnRamp::new(dim, theta, *original_context as f32, *beta_fast, *beta_slow);
+                let amplitude =
+                    attention_factor.unwrap_or(if *factor > 1.0 { 1.0 + 0.1 * factor.ln() } else { 1.0 });
+                (base.iter().enumerate().map(|(i, f)| ramp.blend(i, *f, *factor)).collect(), amplitude)
             }
-            RopeScaling::Llama3 {
-                factor,
-                low_freq_factor,
-                high_freq_factor,
-                original_context,
-            } => {
+            RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context } => {
                 let context = *original_context as f32;
                 let scale = |f: &f32| {
                     let wavelength = 2.0 * PI / f;
@@ -83,8 +52,8 @@ impl RopeFrequencies {
                     if wavelength > context / low_freq_factor {
                         return f / factor;
                     }
-                    let smooth = (context / wavelength - low_freq_factor)
-                        / (high_freq_factor - low_freq_factor);
+                    let smooth =
+                        (context / wavelength - low_freq_factor) / (high_freq_factor - low_freq_factor);
                     (1.0 - smooth) * f / factor + smooth * f
                 };
                 (base.iter().map(scale).collect(), 1.0)
@@ -101,11 +70,9 @@ impl RopeFrequencies {
 
     /// Cosine and sine for positions `start..start + count`.
     pub fn angles(&self, start: usize, count: usize) -> RopeAngles {
-        let angle = (start..start + count)
-            .flat_map(|position| self.inverse.iter().map(move |f| position as f32 * f));
-        let (cos, sin) = angle
-            .map(|a| (a.cos() * self.amplitude, a.sin() * self.amplitude))
-            .unzip();
+        let angle =
+            (start..start + count).flat_map(|position| self.inverse.iter().map(move |f| position as f32 * f));
+        let (cos, sin) = angle.map(|a| (a.cos() * self.amplitude, a.sin() * self.amplitude)).unzip();
         RopeAngles { cos, sin }
     }
 }
@@ -126,10 +93,7 @@ impl YarnRamp {
         let low = dimension(beta_fast).floor().clamp(0.0, last);
         let high = dimension(beta_slow).ceil().clamp(0.0, last);
         // Equal ends would divide by zero.
-        Self {
-            low,
-            high: if low == high { high + 0.001 } else { high },
-        }
+        Self { low, high: if low == high { high + 0.001 } else { high } }
     }
 
     fn blend(&self, index: usize, frequency: f32, factor: f32) -> f32 {

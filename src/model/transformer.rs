@@ -29,11 +29,7 @@ pub struct Transformer<B: Backend> {
 impl<B: Backend> Transformer<B> {
     /// # Errors
     /// `corrupt_file` when the config asks for an impossible rotary embedding.
-    pub fn new(
-        backend: B,
-        config: ModelConfig,
-        weights: Weights<B::Matrix, B::Vector>,
-    ) -> Result<Self> {
+    pub fn new(backend: B, config: ModelConfig, weights: Weights<B::Matrix, B::Vector>) -> Result<Self> {
         if weights.layers.len() != config.num_layers {
             return Err(corrupt!(
                 "the config says {} layers, the checkpoint holds {}",
@@ -42,12 +38,7 @@ impl<B: Backend> Transformer<B> {
             ));
         }
         let frequencies = RopeFrequencies::new(&config)?;
-        Ok(Self {
-            backend,
-            config,
-            weights,
-            frequencies,
-        })
+        Ok(Self { backend, config, weights, frequencies })
     }
 
     pub fn config(&self) -> &ModelConfig {
@@ -73,12 +64,7 @@ impl<B: Backend> Transformer<B> {
     /// # Errors
     /// `invalid_argument` for a token id outside the vocabulary, `out_of_memory` when the cache cannot
     /// grow; the cache is then as it was.
-    pub fn forward(
-        &self,
-        ids: &[u32],
-        cache: &mut B::Cache,
-        rows: LogitRows,
-    ) -> Result<Option<B::Tensor>> {
+    pub fn forward(&self, ids: &[u32], cache: &mut B::Cache, rows: LogitRows) -> Result<Option<B::Tensor>> {
         self.forward_observed(ids, cache, rows, |_, _| {})
     }
 
@@ -107,11 +93,8 @@ impl<B: Backend> Transformer<B> {
             LogitRows::All => ids.len(),
         };
         let last = self.backend.last_rows(hidden, wanted);
-        let normed = self.backend.norm_quantize(
-            &last,
-            self.norm(&self.weights.output_norm),
-            LinearInput::Float,
-        );
+        let normed =
+            self.backend.norm_quantize(&last, self.norm(&self.weights.output_norm), LinearInput::Float);
         Ok(Some(self.backend.linear(self.weights.head(), &normed)))
     }
 
@@ -124,11 +107,7 @@ impl<B: Backend> Transformer<B> {
         cache: &mut B::Cache,
     ) -> Result<()> {
         let backend = &self.backend;
-        let x = backend.norm_quantize(
-            hidden,
-            self.norm(&layer.attn_norm),
-            self.config.linear_input,
-        );
+        let x = backend.norm_quantize(hidden, self.norm(&layer.attn_norm), self.config.linear_input);
         let heads = backend.attend(
             AttentionInput {
                 layer: index,
@@ -158,26 +137,17 @@ impl<B: Backend> Transformer<B> {
     /// The input of a branch's last linear: through the sub-norm where the family has one.
     fn prepare(&self, x: B::Tensor, sub_norm: Option<&B::Vector>) -> B::Input {
         match sub_norm {
-            Some(weight) => {
-                self.backend
-                    .norm_quantize(&x, self.norm(weight), self.config.linear_input)
-            }
+            Some(weight) => self.backend.norm_quantize(&x, self.norm(weight), self.config.linear_input),
             None => self.backend.quantize(x, self.config.linear_input),
         }
     }
 
     fn norm<'a>(&self, weight: &'a B::Vector) -> Norm<'a, B::Vector> {
-        Norm {
-            weight,
-            eps: self.config.norm_eps,
-        }
+        Norm { weight, eps: self.config.norm_eps }
     }
 
     fn check_ids(&self, ids: &[u32]) -> Result<()> {
-        match ids
-            .iter()
-            .find(|id| **id as usize >= self.config.vocab_size)
-        {
+        match ids.iter().find(|id| **id as usize >= self.config.vocab_size) {
             None => Ok(()),
             Some(id) => Err(invalid!(
                 "token id {id} is outside the model's vocabulary of {}: was the text encoded with another \

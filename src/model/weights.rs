@@ -108,9 +108,7 @@ pub struct WeightsBuilder<M, V> {
 
 impl<M, V> Default for WeightsBuilder<M, V> {
     fn default() -> Self {
-        Self {
-            tensors: Default::default(),
-        }
+        Self { tensors: Default::default() }
     }
 }
 
@@ -132,9 +130,7 @@ impl<M, V> WeightsBuilder<M, V> {
     /// `corrupt_file` naming the first tensor that `config` needs and that did not come.
     pub fn finish(mut self, config: &ModelConfig) -> Result<Weights<M, V>> {
         let head = self.optional_matrix(Role::Head);
-        let layers = (0..config.num_layers)
-            .map(|index| self.layer(index, config))
-            .collect::<Result<_>>()?;
+        let layers = (0..config.num_layers).map(|index| self.layer(index, config)).collect::<Result<_>>()?;
         Ok(Weights {
             embedding: self.matrix(Role::Embedding)?,
             output_norm: self.vector(Role::OutputNorm)?,
@@ -146,8 +142,7 @@ impl<M, V> WeightsBuilder<M, V> {
     fn layer(&mut self, index: usize, config: &ModelConfig) -> Result<Layer<M, V>> {
         use LayerRole::*;
         let at = |role| Role::Layer(index, role);
-        let norm_if =
-            |this: &mut Self, wanted: bool, role| wanted.then(|| this.vector(at(role))).transpose();
+        let norm_if = |this: &mut Self, wanted: bool, role| wanted.then(|| this.vector(at(role))).transpose();
         Ok(Layer {
             attn_norm: self.vector(at(AttnNorm))?,
             query: self.matrix(at(Query))?,

@@ -25,8 +25,7 @@ impl DenseEncoding {
     /// Bytes of a row of `cols` elements, or `None` where `cols` is not a whole number of blocks.
     pub fn row_bytes(self, cols: usize) -> Option<usize> {
         let (elements, bytes) = self.block();
-        cols.is_multiple_of(elements)
-            .then(|| cols / elements * bytes)
+        cols.is_multiple_of(elements).then(|| cols / elements * bytes)
     }
 
     /// Decodes consecutive blocks: `out.len()` elements from the same number of blocks' bytes.
@@ -74,13 +73,7 @@ impl DenseMatrix {
             )
         })?;
         let data = try_zeroed(rows.saturating_mul(row_bytes), "dense weights")?;
-        Ok(Self {
-            rows,
-            cols,
-            encoding,
-            row_bytes,
-            data,
-        })
+        Ok(Self { rows, cols, encoding, row_bytes, data })
     }
 
     pub fn rows(&self) -> usize {

@@ -50,10 +50,7 @@ impl Matrix {
 }
 
 /// Allocates `len` zeroed elements, or reports how much was asked for.
-pub(crate) fn try_zeroed<T: bytemuck::Zeroable + Clone>(
-    len: usize,
-    what: &str,
-) -> crate::Result<Vec<T>> {
+pub(crate) fn try_zeroed<T: bytemuck::Zeroable + Clone>(len: usize, what: &str) -> crate::Result<Vec<T>> {
     let bytes = len.saturating_mul(size_of::<T>());
     let layout = std::alloc::Layout::array::<T>(len).map_err(|_| out_of_memory(bytes, what))?;
     if layout.size() == 0 {

@@ -73,12 +73,7 @@ impl TernaryMatrix {
             / 4;
         let lines = usize::try_from(bytes.div_ceil(64)).unwrap_or(usize::MAX);
         let data = try_zeroed::<Line>(lines, "ternary weights")?;
-        Ok(Self {
-            rows,
-            cols,
-            data,
-            scales,
-        })
+        Ok(Self { rows, cols, data, scales })
     }
 
     /// Builds a matrix from row-major codes, one byte a code.
@@ -133,11 +128,7 @@ impl TernaryMatrix {
     /// Stores the codes of one row, one byte (0–3) a column. A row may be stored only once: codes are
     /// merged into bytes shared by four rows.
     pub fn put_row(&mut self, row: usize, codes: &[u8]) {
-        assert!(
-            row < self.rows && codes.len() == self.cols,
-            "row {row} of {}",
-            self.rows
-        );
+        assert!(row < self.rows && codes.len() == self.cols, "row {row} of {}", self.rows);
         let place = RowPlace::new(row, self.padded_rows(), self.padded_cols());
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.data);
         for (index, chunk) in codes.chunks(CHUNK_COLS).enumerate() {
@@ -150,11 +141,7 @@ impl TernaryMatrix {
 
     /// Reads the codes of one row back, one byte a column.
     pub fn read_row(&self, row: usize, codes: &mut [u8]) {
-        assert!(
-            row < self.rows && codes.len() == self.cols,
-            "row {row} of {}",
-            self.rows
-        );
+        assert!(row < self.rows && codes.len() == self.cols, "row {row} of {}", self.rows);
         let place = RowPlace::new(row, self.padded_rows(), self.padded_cols());
         let bytes = self.bytes();
         for (index, chunk) in codes.chunks_mut(CHUNK_COLS).enumerate() {
@@ -203,10 +190,7 @@ impl RowPlace {
     }
 
     fn chunk_offset(&self, chunk: usize) -> usize {
-        let (stream, index) = (
-            chunk / self.chunks_per_stream,
-            chunk % self.chunks_per_stream,
-        );
+        let (stream, index) = (chunk / self.chunks_per_stream, chunk % self.chunks_per_stream);
         self.base + stream * self.stream_stride + index * 2 * CHUNK_COLS
     }
 }

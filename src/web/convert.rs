@@ -19,10 +19,12 @@ impl From<Error> for JsValue {
     }
 }
 
-/// A plain JavaScript object (maps as objects, integers as numbers).
+/// A plain JavaScript object: maps are objects, integers numbers, and what is `None` is left undefined.
 pub fn to_js(value: &impl Serialize) -> JsResult<JsValue> {
-    let serializer = serde_wasm_bindgen::Serializer::json_compatible();
-    value.serialize(&serializer).map_err(|error| invalid!("the value cannot be shown to JavaScript: {error}").into())
+    let serializer = serde_wasm_bindgen::Serializer::new().serialize_maps_as_objects(true);
+    value
+        .serialize(&serializer)
+        .map_err(|error| invalid!("the value cannot be shown to JavaScript: {error}").into())
 }
 
 /// Reads an argument; `undefined` and `null` are the default.

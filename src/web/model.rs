@@ -7,7 +7,7 @@ use crate::checkpoint::{GenerationDefaults, SpecialTokens};
 use crate::engine::Engine;
 use crate::generate::{EvaluationKind, GenerationOptions};
 use crate::model::ModelConfig;
-use crate::text::Message;
+use crate::text::{Message, RenderOptions};
 use serde::{Deserialize, Serialize};
 use wasm_bindgen::prelude::*;
 
@@ -37,12 +37,29 @@ struct Memory {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct TemplateOptions {
+    /// End with the beginning of the assistant's turn.
     add_generation_prompt: bool,
+    /// Tool definitions.
+    tools: Option<serde_json::Value>,
+    /// Further variables of the template (`enable_thinking` …).
+    variables: serde_json::Map<String, serde_json::Value>,
 }
 
 impl Default for TemplateOptions {
     fn default() -> Self {
-        Self { add_generation_prompt: true }
+        Self { add_generation_prompt: true, tools: None, variables: Default::default() }
+    }
+}
+
+impl From<TemplateOptions> for RenderOptions {
+    fn from(options: TemplateOptions) -> Self {
+        RenderOptions {
+            add_generation_prompt: options.add_generation_prompt,
+            tools: options.tools,
+            extra: options.variables,
+            local_time: Some(local_time()),
+            ..Default::default()
+        }
     }
 }
 
@@ -89,13 +106,13 @@ impl Model {
     #[wasm_bindgen(js_name = applyChatTemplate)]
     pub fn apply_chat_template(&self, messages: JsValue, options: JsValue) -> JsResult<String> {
         let (messages, options) = chat_arguments(messages, options)?;
-        Ok(self.engine.apply_chat_template(&messages, options.add_generation_prompt)?)
+        Ok(self.engine.apply_chat_template(&messages, options)?)
     }
 
     #[wasm_bindgen(js_name = encodeChat)]
     pub fn encode_chat(&self, messages: JsValue, options: JsValue) -> JsResult<Vec<u32>> {
         let (messages, options) = chat_arguments(messages, options)?;
-        Ok(self.engine.encode_chat(&messages, options.add_generation_prompt)?)
+        Ok(self.engine.encode_chat(&messages, options)?)
     }
 
     #[wasm_bindgen(js_name = startGeneration)]
@@ -131,9 +148,14 @@ impl Model {
     }
 }
 
-fn chat_arguments(messages: JsValue, options: JsValue) -> JsResult<(Vec<Message>, TemplateOptions)> {
-    Ok((
-        from_js(messages, "messages must be a list of { role, content }")?,
-        from_js(options, "the template options are not understood")?,
-    ))
+fn chat_arguments(messages: JsValue, options: JsValue) -> JsResult<(Vec<Message>, RenderOptions)> {
+    let messages = from_js(messages, "messages must be a list of { role, content }")?;
+    let options: TemplateOptions = from_js(options, "the template options are not understood")?;
+    Ok((messages, options.into()))
+}
+
+/// Seconds since 1970-01-01 00:00 on the user's clock.
+fn local_time() -> i64 {
+    let now = js_sys::Date::new_0();
+    (now.get_time() / 1000.0 - now.get_timezone_offset() * 60.0) as i64
 }

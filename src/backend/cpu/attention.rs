@@ -27,12 +27,7 @@ pub fn attend(
 
     let kv_heads = input.key.width() / head_dim;
     let mut out = CpuTensor::zeros(tokens, input.query.width());
-    let mut pass = HeadPass {
-        head_dim,
-        start,
-        scores: Vec::new(),
-        scratch: Vec::new(),
-    };
+    let mut pass = HeadPass { head_dim, start, scores: Vec::new(), scratch: Vec::new() };
     for kv_head in 0..kv_heads {
         pass.run(layer, kv_head, &input.query, kv_heads, &mut out);
     }
@@ -50,10 +45,7 @@ fn normalise_heads(x: &mut CpuTensor, head_dim: usize, weight: Option<&Vec<f32>>
 fn rotate_heads(x: &mut CpuTensor, head_dim: usize, angles: &RopeAngles) {
     let half = head_dim / 2;
     for token in 0..x.tokens() {
-        let (cos, sin) = (
-            &angles.cos[token * half..][..half],
-            &angles.sin[token * half..][..half],
-        );
+        let (cos, sin) = (&angles.cos[token * half..][..half], &angles.sin[token * half..][..half]);
         for head in x.row_mut(token).chunks_exact_mut(head_dim) {
             let (first, second) = head.split_at_mut(half);
             for i in 0..half {
@@ -65,22 +57,10 @@ fn rotate_heads(x: &mut CpuTensor, head_dim: usize, angles: &RopeAngles) {
     }
 }
 
-fn append(
-    layer: &mut LayerCache,
-    start: usize,
-    head_dim: usize,
-    key: &CpuTensor,
-    value: &CpuTensor,
-) {
+fn append(layer: &mut LayerCache, start: usize, head_dim: usize, key: &CpuTensor, value: &CpuTensor) {
     for token in 0..key.tokens() {
-        let (block, slot) = (
-            (start + token) / BLOCK_TOKENS,
-            (start + token) % BLOCK_TOKENS,
-        );
-        let heads = key
-            .row(token)
-            .chunks_exact(head_dim)
-            .zip(value.row(token).chunks_exact(head_dim));
+        let (block, slot) = ((start + token) / BLOCK_TOKENS, (start + token) % BLOCK_TOKENS);
+        let heads = key.row(token).chunks_exact(head_dim).zip(value.row(token).chunks_exact(head_dim));
         for (head, (key, value)) in heads.enumerate() {
             layer.keys[block].store(head, slot, key);
             layer.values[block].store(head, slot, value);
@@ -120,14 +100,12 @@ impl HeadPass {
         self.scores.resize(tokens * group * end, 0.0);
         let scale = 1.0 / (self.head_dim as f32).sqrt();
         for (block, positions) in blocks(end) {
-            let keys =
-                layer.keys[block].head(kv_head, positions.len(), self.head_dim, &mut self.scratch);
+            let keys = layer.keys[block].head(kv_head, positions.len(), self.head_dim, &mut self.scratch);
             for token in 0..tokens {
                 let seen = visible(&positions, self.start + token);
                 for member in 0..group {
                     let query = &query.row(token)[columns(member)];
-                    let row = &mut self.scores[(token * group + member) * end + positions.start..]
-                        [..seen];
+                    let row = &mut self.scores[(token * group + member) * end + positions.start..][..seen];
                     for (score, key) in row.iter_mut().zip(keys.chunks_exact(self.head_dim)) {
                         *score = dot(query, key) * scale;
                     }
@@ -138,18 +116,12 @@ impl HeadPass {
             softmax(&mut scores[..self.start + row / group + 1]);
         }
         for (block, positions) in blocks(end) {
-            let values = layer.values[block].head(
-                kv_head,
-                positions.len(),
-                self.head_dim,
-                &mut self.scratch,
-            );
+            let values = layer.values[block].head(kv_head, positions.len(), self.head_dim, &mut self.scratch);
             for token in 0..tokens {
                 let seen = visible(&positions, self.start + token);
                 for member in 0..group {
                     let out = &mut out.row_mut(token)[columns(member)];
-                    let row =
-                        &self.scores[(token * group + member) * end + positions.start..][..seen];
+                    let row = &self.scores[(token * group + member) * end + positions.start..][..seen];
                     for (weight, value) in row.iter().zip(values.chunks_exact(self.head_dim)) {
                         add_scaled(out, *weight, value);
                     }
@@ -161,12 +133,8 @@ impl HeadPass {
 
 /// The blocks of positions `0..end`.
 fn blocks(end: usize) -> impl Iterator<Item = (usize, std::ops::Range<usize>)> {
-    (0..end.div_ceil(BLOCK_TOKENS)).map(move |block| {
-        (
-            block,
-            block * BLOCK_TOKENS..end.min((block + 1) * BLOCK_TOKENS),
-        )
-    })
+    (0..end.div_ceil(BLOCK_TOKENS))
+        .map(move |block| (block, block * BLOCK_TOKENS..end.min((block + 1) * BLOCK_TOKENS)))
 }
 
 /// How many of `positions` a token at `position` may see.

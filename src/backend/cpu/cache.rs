@@ -33,11 +33,7 @@ pub enum Block {
 
 impl CpuCache {
     pub fn new(shape: CacheShape) -> Self {
-        Self {
-            shape,
-            len: 0,
-            layers: vec![LayerCache::default(); shape.layers],
-        }
+        Self { shape, len: 0, layers: vec![LayerCache::default(); shape.layers] }
     }
 
     /// The layer's blocks, grown to hold `tokens` positions.

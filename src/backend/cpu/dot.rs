@@ -42,9 +42,7 @@ mod portable {
         let mut sums = [0; GROUP_ROWS];
         for (stream, weights) in weights.into_iter().enumerate() {
             let part = dot_stream(weights, &x[stream * CHUNK_COLS..]);
-            sums.iter_mut()
-                .zip(part)
-                .for_each(|(sum, part)| *sum += part);
+            sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
         }
         sums
     }

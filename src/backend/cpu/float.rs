@@ -40,13 +40,7 @@ pub fn f16_to_f32(half: u16) -> f32 {
     let shifted = (half & 0x7fff) << 13;
     let exponent = half & 0x7c00;
     // Re-bias the exponent from 15 to 127; infinities and NaNs need it twice.
-    let normal = shifted
-        + ((127 - 15) << 23)
-        + if exponent == 0x7c00 {
-            (127 - 15) << 23
-        } else {
-            0
-        };
+    let normal = shifted + ((127 - 15) << 23) + if exponent == 0x7c00 { (127 - 15) << 23 } else { 0 };
     // A subnormal is what remains of 2⁻¹⁴ + x after 2⁻¹⁴ is taken away again.
     let smallest_normal = f32::from_bits(113 << 23);
     let subnormal = (f32::from_bits(shifted + (113 << 23)) - smallest_normal).to_bits();
@@ -63,24 +57,10 @@ pub fn f32_to_f16(value: f32) -> u16 {
     let odd = (magnitude >> 13) & 1;
     let normal = (magnitude.wrapping_sub((127 - 15) << 23) + 0xfff + odd) >> 13;
     // Adding 0.5 lets the float unit align and round a subnormal's mantissa.
-    let subnormal = (f32::from_bits(magnitude) + 0.5)
-        .to_bits()
-        .wrapping_sub(0.5f32.to_bits());
-    let finite = if magnitude < (113 << 23) {
-        subnormal
-    } else {
-        normal
-    };
-    let half = if magnitude >= (143 << 23) {
-        0x7c00
-    } else {
-        finite
-    };
-    let half = if magnitude > (255 << 23) {
-        0x7e00
-    } else {
-        half
-    };
+    let subnormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
+    let finite = if magnitude < (113 << 23) { subnormal } else { normal };
+    let half = if magnitude >= (143 << 23) { 0x7c00 } else { finite };
+    let half = if magnitude > (255 << 23) { 0x7e00 } else { half };
     (sign | half) as u16
 }
 
@@ -93,10 +73,7 @@ mod tests {
     fn every_half_converts_as_the_half_crate_does() {
         for bits in 0..=u16::MAX {
             let (ours, theirs) = (f16_to_f32(bits), f16::from_bits(bits).to_f32());
-            assert!(
-                ours.to_bits() == theirs.to_bits() || ours.is_nan() && theirs.is_nan(),
-                "{bits:#x}"
-            );
+            assert!(ours.to_bits() == theirs.to_bits() || ours.is_nan() && theirs.is_nan(), "{bits:#x}");
         }
     }
 
@@ -105,10 +82,7 @@ mod tests {
         for step in 0..2_000_000u32 {
             let value = f32::from_bits(step.wrapping_mul(2147).wrapping_add(step << 11));
             let (ours, theirs) = (f32_to_f16(value), f16::from_f32(value));
-            assert!(
-                ours == theirs.to_bits() || value.is_nan() && theirs.is_nan(),
-                "{value:e} {ours:#x}"
-            );
+            assert!(ours == theirs.to_bits() || value.is_nan() && theirs.is_nan(), "{value:e} {ours:#x}");
         }
     }
 

@@ -26,11 +26,7 @@ pub struct CpuInput {
 
 impl CpuInput {
     pub fn new(values: CpuTensor, kind: LinearInput) -> Self {
-        Self {
-            values,
-            kind,
-            codes: OnceCell::new(),
-        }
+        Self { values, kind, codes: OnceCell::new() }
     }
 
     /// The float values, for dense linears.
@@ -40,8 +36,7 @@ impl CpuInput {
 
     /// The integer form, for ternary linears; made on first use.
     pub fn codes(&self) -> &Codes {
-        self.codes
-            .get_or_init(|| Codes::new(&self.values, self.kind))
+        self.codes.get_or_init(|| Codes::new(&self.values, self.kind))
     }
 }
 

@@ -20,12 +20,7 @@ pub fn dot_stream(weights: &[u8], x: &[i16]) -> RowSums {
     let mut sums = Sums::zero();
     for step in 0..steps {
         // SAFETY: `weights` has 32 bytes for every step, and `x` reaches the last one (asserted).
-        unsafe {
-            sums.step(
-                weights.as_ptr().add(step * STEP_BYTES),
-                x.as_ptr().add(step * STEP_STRIDE),
-            )
-        };
+        unsafe { sums.step(weights.as_ptr().add(step * STEP_BYTES), x.as_ptr().add(step * STEP_STRIDE)) };
     }
     sums.finish()
 }
@@ -33,9 +28,7 @@ pub fn dot_stream(weights: &[u8], x: &[i16]) -> RowSums {
 /// Sums over all four streams in lock step, so that four addresses are read at once.
 pub fn dot_streams(weights: [&[u8]; STREAMS], x: &[i16]) -> RowSums {
     let steps = weights[0].len() / STEP_BYTES;
-    assert!(
-        weights.iter().all(|w| w.len() == steps * STEP_BYTES) && x.len() >= steps * STEP_STRIDE
-    );
+    assert!(weights.iter().all(|w| w.len() == steps * STEP_BYTES) && x.len() >= steps * STEP_STRIDE);
     let mut sums = Sums::zero();
     let [w0, w1, w2, w3] = weights.map(<[u8]>::as_ptr);
     for step in 0..steps {
@@ -95,15 +88,10 @@ impl Sums {
     #[inline(always)]
     fn finish(self) -> RowSums {
         let mut sums = [0; 8];
-        for (half, out) in self
-            .0
-            .as_chunks::<4>()
-            .0
-            .iter()
-            .zip(sums.as_chunks_mut::<4>().0)
-        {
-            let [a, b, c, d] = lane_sums(half);
-            *out = [a, b >> 2, c >> 4, d >> 6];
+        for (half, out) in self.0.as_chunks::<4>().0.iter().zip(sums.as_chunks_mut::<4>().0) {
+            // Every lane is a multiple of its row's factor; dividing first keeps their sum in 32 bits.
+            let [a, b, c, d] = *half;
+            *out = lane_sums(&[a, i32x4_shr(b, 2), i32x4_shr(c, 4), i32x4_shr(d, 6)]);
         }
         sums
     }
@@ -113,18 +101,9 @@ impl Sums {
 #[inline(always)]
 fn lane_sums(sums: &[v128; 4]) -> [i32; 4] {
     let [a, b, c, d] = *sums;
-    let ab = i32x4_add(
-        i32x4_shuffle::<0, 4, 1, 5>(a, b),
-        i32x4_shuffle::<2, 6, 3, 7>(a, b),
-    );
-    let cd = i32x4_add(
-        i32x4_shuffle::<0, 4, 1, 5>(c, d),
-        i32x4_shuffle::<2, 6, 3, 7>(c, d),
-    );
-    let all = i32x4_add(
-        i32x4_shuffle::<0, 1, 4, 5>(ab, cd),
-        i32x4_shuffle::<2, 3, 6, 7>(ab, cd),
-    );
+    let ab = i32x4_add(i32x4_shuffle::<0, 4, 1, 5>(a, b), i32x4_shuffle::<2, 6, 3, 7>(a, b));
+    let cd = i32x4_add(i32x4_shuffle::<0, 4, 1, 5>(c, d), i32x4_shuffle::<2, 6, 3, 7>(c, d));
+    let all = i32x4_add(i32x4_shuffle::<0, 1, 4, 5>(ab, cd), i32x4_shuffle::<2, 3, 6, 7>(ab, cd));
     [
         i32x4_extract_lane::<0>(all),
         i32x4_extract_lane::<1>(all),

@@ -10,21 +10,13 @@ pub struct CpuTensor {
 
 impl CpuTensor {
     pub fn zeros(tokens: usize, width: usize) -> Self {
-        Self {
-            tokens,
-            width,
-            data: vec![0.0; tokens * width],
-        }
+        Self { tokens, width, data: vec![0.0; tokens * width] }
     }
 
     /// Takes row-major data; `data.len()` is a multiple of `width`.
     pub fn from_data(width: usize, data: Vec<f32>) -> Self {
         assert!(data.len().is_multiple_of(width));
-        Self {
-            tokens: data.len() / width,
-            width,
-            data,
-        }
+        Self { tokens: data.len() / width, width, data }
     }
 
     pub fn tokens(&self) -> usize {

@@ -23,18 +23,14 @@ pub fn matmul_add(weight: &TernaryMatrix, x: &Codes, out: &mut CpuTensor) {
 
 /// The fast case: one exact sum a row.
 fn whole_rows(weight: &TernaryMatrix, x: &Codes, out: &mut CpuTensor) {
-    let totals: Vec<i32> = (0..x.tokens())
-        .map(|token| x.plane(token, 0).iter().map(|x| i32::from(*x)).sum())
-        .collect();
+    let totals: Vec<i32> =
+        (0..x.tokens()).map(|token| x.plane(token, 0).iter().map(|x| i32::from(*x)).sum()).collect();
     for group in groups(weight) {
         let rows = group.rows(weight);
         for (token, total) in totals.iter().enumerate() {
             let sums = dot::dot_streams(group.streams, x.plane(token, 0));
             let scale = x.scale(token);
-            for (row, (out, sum)) in rows
-                .clone()
-                .zip(out.row_mut(token)[rows.clone()].iter_mut().zip(sums))
-            {
+            for (row, (out, sum)) in rows.clone().zip(out.row_mut(token)[rows.clone()].iter_mut().zip(sums)) {
                 *out += (sum - total) as f32 / scale * row_scale(weight.scales(), row);
             }
         }
@@ -52,9 +48,8 @@ fn row_scale(scales: &Scales, row: usize) -> f32 {
 /// The general case: rows are summed in runs of steps that share a scale and cannot overflow.
 fn by_runs(weight: &TernaryMatrix, x: &Codes, out: &mut CpuTensor) {
     let runs = runs(weight);
-    let totals: Vec<i64> = (0..x.tokens())
-        .flat_map(|token| runs.iter().map(move |run| run.total(x, token)))
-        .collect();
+    let totals: Vec<i64> =
+        (0..x.tokens()).flat_map(|token| runs.iter().map(move |run| run.total(x, token))).collect();
     for group in groups(weight) {
         let rows = group.rows(weight);
         for token in 0..x.tokens() {
@@ -63,8 +58,7 @@ fn by_runs(weight: &TernaryMatrix, x: &Codes, out: &mut CpuTensor) {
             for (run, total) in runs.iter().zip(totals) {
                 let sums = run.sums(&group, x, token);
                 for ((value, sum), row) in values.iter_mut().zip(sums).zip(rows.clone()) {
-                    *value += (sum - total) as f32
-                        * weight.scales().at(row, run.first_col, weight.cols());
+                    *value += (sum - total) as f32 * weight.scales().at(row, run.first_col, weight.cols());
                 }
             }
             let scale = x.scale(token);
@@ -92,17 +86,13 @@ impl Run {
     fn total(&self, x: &Codes, token: usize) -> i64 {
         self.planes(x, token, |plane| {
             let steps = self.x(plane).chunks(STEP_STRIDE).take(self.steps);
-            steps
-                .flat_map(|step| &step[..CHUNK_COLS])
-                .map(|x| i64::from(*x))
-                .sum()
+            steps.flat_map(|step| &step[..CHUNK_COLS]).map(|x| i64::from(*x)).sum()
         })
     }
 
     /// `Σ code · x` over the run, for eight rows.
     fn sums(&self, group: &Group<'_>, x: &Codes, token: usize) -> [i64; GROUP_ROWS] {
-        let bytes =
-            &group.streams[self.stream][self.first_step * STEP_BYTES..][..self.steps * STEP_BYTES];
+        let bytes = &group.streams[self.stream][self.first_step * STEP_BYTES..][..self.steps * STEP_BYTES];
         let plane = |index| -> RowSums { dot::dot_stream(bytes, self.x(x.plane(token, index))) };
         let high = plane(0).map(i64::from);
         if x.planes() == 1 {
@@ -114,11 +104,7 @@ impl Run {
 
     fn planes(&self, x: &Codes, token: usize, sum: impl Fn(&[i16]) -> i64) -> i64 {
         let high = sum(x.plane(token, 0));
-        if x.planes() == 1 {
-            high
-        } else {
-            (high << PLANE_BITS) + sum(x.plane(token, 1))
-        }
+        if x.planes() == 1 { high } else { (high << PLANE_BITS) + sum(x.plane(token, 1)) }
     }
 }
 
@@ -137,15 +123,8 @@ fn runs(weight: &TernaryMatrix) -> Vec<Run> {
                 break;
             }
             let to_scale_end = (scale_cols - first_col % scale_cols) / CHUNK_COLS;
-            let steps = to_scale_end
-                .min(steps_per_stream - step)
-                .min(MAX_WIDE_STEPS);
-            runs.push(Run {
-                stream,
-                first_step: step,
-                steps,
-                first_col,
-            });
+            let steps = to_scale_end.min(steps_per_stream - step).min(MAX_WIDE_STEPS);
+            runs.push(Run { stream, first_step: step, steps, first_col });
             step += steps;
         }
     }
@@ -169,18 +148,14 @@ fn groups(weight: &TernaryMatrix) -> impl Iterator<Item = Group<'_>> {
     let group_bytes = weight.padded_cols() / STREAMS / CHUNK_COLS * STEP_BYTES;
     let slab_bytes = SLAB_ROWS * weight.padded_cols() / 4;
     let padded_rows = weight.padded_rows();
-    weight
-        .bytes()
-        .chunks(slab_bytes.max(1))
-        .enumerate()
-        .flat_map(move |(slab, bytes)| {
-            let first = slab * SLAB_ROWS;
-            let groups = SLAB_ROWS.min(padded_rows.saturating_sub(first)) / GROUP_ROWS;
-            (0..groups).map(move |group| Group {
-                first_row: first + group * GROUP_ROWS,
-                streams: std::array::from_fn(|stream| {
-                    &bytes[(stream * groups + group) * group_bytes..][..group_bytes]
-                }),
-            })
+    weight.bytes().chunks(slab_bytes.max(1)).enumerate().flat_map(move |(slab, bytes)| {
+        let first = slab * SLAB_ROWS;
+        let groups = SLAB_ROWS.min(padded_rows.saturating_sub(first)) / GROUP_ROWS;
+        (0..groups).map(move |group| Group {
+            first_row: first + group * GROUP_ROWS,
+            streams: std::array::from_fn(|stream| {
+                &bytes[(stream * groups + group) * group_bytes..][..group_bytes]
+            }),
         })
+    })
 }
