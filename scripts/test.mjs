@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { buildPackage } from "./build.mjs";
 import { checkSources } from "./check.mjs";
 import { findChromedriver, findChromium } from "./lib/browser.mjs";
-import { inRoot } from "./lib/paths.mjs";
+import { cacheDir, inRoot } from "./lib/paths.mjs";
 import { fail, run, step } from "./lib/run.mjs";
 import { setup } from "./setup.mjs";
 
@@ -33,11 +33,17 @@ async function nodeTest(folder, options = []) {
 	});
 }
 
+/** The path of the Llama-3 tokenizer, which may not be committed. */
+function fetchLlama3Tokenizer() {
+	run("node", [inRoot("scripts", "fetch-llama3-tokenizer.mjs"), cacheDir]);
+	return join(cacheDir, "llama3-tokenizer.json");
+}
+
 const parts = {
 	check: () => checkSources(),
 	native: () => {
 		step("Native tests");
-		run("cargo", ["test", "--locked"]);
+		run("cargo", ["test", "--locked"], { env: { STERNA_LLAMA3_TOKENIZER: fetchLlama3Tokenizer() } });
 	},
 	wasm: () => {
 		step("Crate tests in Chromium");

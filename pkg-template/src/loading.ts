@@ -31,8 +31,8 @@ class ProgressMeter {
 		this.#total = size === undefined || this.#total === undefined ? undefined : this.#total + size;
 	}
 
-	/** Takes an unknown total for known: the sizes of everything that is left. */
-	restart(sizes: (number | undefined)[]): void {
+	/** Sets the total anew, from the sizes of everything that is left. */
+	remaining(sizes: (number | undefined)[]): void {
 		this.#total = this.#loaded;
 		for (const size of sizes) this.expect(size);
 	}
@@ -53,45 +53,41 @@ class ProgressMeter {
 	}
 }
 
-/** Pushes one file of weights; `enough` may end it early. Returns whether it was read to its end. */
-async function pushFile(
+/** A small file that was read whole. */
+type SideFile = Awaited<ReturnType<Checkpoint["sideFiles"]>>[number];
+
+/** Pushes a side file. */
+export function pushSideFile(loader: WasmLoader, { name, bytes }: SideFile): void {
+	loader.beginFile(name, bytes.length);
+	loader.push(bytes);
+	loader.endFile();
+}
+
+/**
+ * Pushes a file of weights, without ending it, piece by piece until `onPiece`, which is told each piece's
+ * length, returns true.
+ */
+export async function pushWeights(
 	loader: WasmLoader,
 	file: CheckpointFile,
 	signal: AbortSignal | undefined,
-	onBytes: (bytes: number) => void,
-	enough: () => boolean,
-): Promise<boolean> {
+	onPiece: (bytes: number) => boolean,
+): Promise<void> {
 	const { size, pieces } = await file.open(signal);
-	let begun = false;
+	let isBegun = false;
 	for await (const piece of pieces) {
-		if (!begun) {
+		if (!isBegun) {
 			const format = sniff(piece);
 			if (format === "html" || format === "git-lfs") throw refusal(format, file.name);
 			loader.beginFile(file.name, size);
-			begun = true;
+			isBegun = true;
 		}
 		loader.push(piece);
-		onBytes(piece.length);
-		if (enough()) return false;
+		if (onPiece(piece.length)) return;
 		await yieldToEventLoop();
 		throwIfAborted(signal);
 	}
-	if (!begun) throw new CorruptFileError(`${file.name} is empty: get the file again.`);
-	return true;
-}
-
-/** Pushes the side files and opens the list of weights. */
-async function begin(loader: WasmLoader, checkpoint: Checkpoint, meter: ProgressMeter, signal?: AbortSignal) {
-	meter.enter("download");
-	for (const { name, bytes } of await checkpoint.sideFiles(signal)) {
-		throwIfAborted(signal);
-		loader.beginFile(name, bytes.length);
-		loader.push(bytes);
-		loader.endFile();
-		meter.expect(bytes.length);
-		meter.advance(bytes.length, name);
-	}
-	return checkpoint.weights(loader.shards(), signal);
+	if (!isBegun) throw new CorruptFileError(`${file.name} is empty: get the file again.`);
 }
 
 /**
@@ -106,49 +102,34 @@ export async function feedCheckpoint(
 	onProgress: ((progress: LoadProgress) => void) | undefined,
 ): Promise<number> {
 	const meter = new ProgressMeter(onProgress);
-	const weights = await begin(loader, checkpoint, meter, signal);
-	const sizes = new Map(weights.map((file) => [file, file.size]));
+	meter.enter("download");
+	for (const file of await checkpoint.sideFiles(signal)) {
+		throwIfAborted(signal);
+		pushSideFile(loader, file);
+		meter.expect(file.bytes.length);
+		meter.advance(file.bytes.length, file.name);
+	}
+	const weights = await checkpoint.weights(loader.shards(), signal);
+	const remaining = new Map(weights.map((file) => [file, file.size]));
 	for (const file of weights) {
-		const opened: CheckpointFile = {
+		const measured: CheckpointFile = {
 			...file,
 			async open(signal) {
 				const stream = await file.open(signal);
-				sizes.set(file, stream.size ?? file.size);
-				meter.restart([...sizes.values()]);
+				remaining.set(file, stream.size ?? file.size);
+				meter.remaining([...remaining.values()]);
 				return stream;
 			},
 		};
-		await pushFile(
-			loader,
-			opened,
-			signal,
-			(bytes) => meter.advance(bytes, file.name),
-			() => false,
-		);
+		await pushWeights(loader, measured, signal, (bytes) => {
+			meter.advance(bytes, file.name);
+			return false;
+		});
 		loader.endFile();
-		sizes.delete(file);
+		remaining.delete(file);
 	}
 	meter.enter("load");
 	await yieldToEventLoop();
 	throwIfAborted(signal);
 	return meter.loaded;
-}
-
-/** Reads only the headers of a checkpoint's weights into the loader. */
-export async function feedHeaders(
-	loader: WasmLoader,
-	checkpoint: Checkpoint,
-	signal: AbortSignal | undefined,
-): Promise<void> {
-	const weights = await begin(loader, checkpoint, new ProgressMeter(undefined), signal);
-	for (const file of weights) {
-		const isWhole = await pushFile(
-			loader,
-			file,
-			signal,
-			() => undefined,
-			() => loader.headerReady(),
-		);
-		if (isWhole) loader.endFile();
-	}
 }
