@@ -35,6 +35,18 @@ impl Error {
             Error::InvalidArgument(_) => "invalid_argument",
         }
     }
+
+    /// The same error, saying which tensor it is about.
+    pub(crate) fn in_tensor(self, name: &str) -> Self {
+        let told = |message: String| format!("tensor {name:?}: {message}");
+        match self {
+            Error::UnsupportedFormat(message) => Error::UnsupportedFormat(told(message)),
+            Error::CorruptFile(message) => Error::CorruptFile(told(message)),
+            Error::OutOfMemory(message) => Error::OutOfMemory(told(message)),
+            Error::ContextOverflow(message) => Error::ContextOverflow(told(message)),
+            Error::InvalidArgument(message) => Error::InvalidArgument(told(message)),
+        }
+    }
 }
 
 /// `unsupported!("…")` builds an [`Error::UnsupportedFormat`] like `format!`.

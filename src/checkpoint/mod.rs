@@ -1,6 +1,28 @@
 //! Files → named tensors, a [`ModelConfig`] and a tokenizer. Pure and push-driven: the caller brings
 //! bytes in whatever pieces the network or the disk gives, and takes finished tensors out.
 
+mod assembly;
+mod entry;
+mod gguf;
+mod gguf_config;
+mod hf_config;
+mod inspect;
+mod metadata;
+mod names;
+mod plan;
+mod reader;
+mod safetensors;
+mod side_files;
+mod sink;
+mod sniff;
+mod spec;
+mod special;
+mod walk;
+
+pub use crate::quant::I2sLayout;
+pub use inspect::{EncodingSummary, Format, InspectReport, TensorSummary};
+pub use reader::{ActivationChoice, CheckpointReader, ReadOptions};
+
 use crate::model::{ModelConfig, Role, Tensor};
 use crate::quant::Matrix;
 use crate::text::TokenizerSource;

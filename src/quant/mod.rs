@@ -2,10 +2,30 @@
 //! [`TernaryMatrix`] (2-bit codes in the kernels' own order) or [`DenseMatrix`] (rows in the file's
 //! own encoding).
 
+pub mod absmean;
+pub mod blocks;
 pub mod dense;
+pub mod fill;
+pub mod hf_packed;
+pub mod hidden;
+pub mod i2_s;
+pub mod mlx2;
+pub mod ptq1_0;
+pub mod q1_0;
+pub mod q2_0;
+pub mod q4_0;
+pub mod q4_1;
+pub mod q4_k;
+pub mod q6_k;
+pub mod q8_0;
 pub mod ternary;
+pub mod tq1_0;
+pub mod tq2_0;
 
+pub use blocks::TernaryBlocks;
 pub use dense::{DenseEncoding, DenseMatrix};
+pub use fill::TernaryFill;
+pub use i2_s::I2sLayout;
 pub use ternary::{Scales, TernaryMatrix};
 
 /// A weight matrix `[rows = out, cols = in]` as the backends receive it.
@@ -37,6 +57,22 @@ impl Matrix {
         match self {
             Matrix::Ternary(m) => m.resident_bytes(),
             Matrix::Dense(m) => m.resident_bytes(),
+        }
+    }
+
+    /// The matrix with every weight multiplied by `factor`. A dense matrix becomes `F32`, because its
+    /// encoding may not hold the products.
+    ///
+    /// # Errors
+    /// `out_of_memory` when the `F32` matrix cannot be allocated.
+    pub fn scaled(self, factor: f32) -> crate::Result<Self> {
+        match self {
+            matrix if factor == 1.0 => Ok(matrix),
+            Matrix::Ternary(mut matrix) => {
+                matrix.set_scales(matrix.scales().clone().scaled(factor));
+                Ok(Matrix::Ternary(matrix))
+            }
+            Matrix::Dense(matrix) => Ok(Matrix::Dense(matrix.scaled(factor)?)),
         }
     }
 

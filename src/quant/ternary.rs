@@ -46,6 +46,17 @@ impl Scales {
             Scales::Group { size, values } => values[row * cols.div_ceil(*size) + col / size],
         }
     }
+
+    /// The same scales times `factor`.
+    pub fn scaled(mut self, factor: f32) -> Self {
+        match &mut self {
+            Scales::Tensor(scale) => *scale *= factor,
+            Scales::Row(values) | Scales::Group { values, .. } => {
+                values.iter_mut().for_each(|value| *value *= factor);
+            }
+        }
+        self
+    }
 }
 
 /// 64-byte storage unit, so that every slab starts on a cache line.

@@ -4,6 +4,8 @@
 mod attention;
 mod cache;
 mod dense;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod dense_simd128;
 mod dot;
 mod float;
 mod input;

@@ -1,0 +1,484 @@
+//! The reader that callers feed: file after file, piece after piece.
+
+use super::assembly::Assembly;
+use super::entry::{self, Layout, TensorEntry};
+use super::inspect::{self, Format, InspectReport, TensorSummary};
+use super::metadata::Metadata;
+use super::names::Naming;
+use super::plan::Planner;
+use super::side_files::{SideFile, SideFiles, SideKind};
+use super::sniff::{self, Container};
+use super::spec::{InputRule, ModelSpec};
+use super::walk::Walk;
+use super::{Checkpoint, LoadedTensor, gguf, gguf_config, hf_config, safetensors, special};
+use crate::error::{corrupt, invalid, unsupported};
+use crate::model::{LinearInput, ModelConfig, RopeScaling};
+use crate::quant::I2sLayout;
+use crate::{Error, Result};
+use serde::Deserialize;
+
+/// What the caller knows better than the files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReadOptions {
+    pub activations: ActivationChoice,
+    pub i2s_layout: I2sLayout,
+}
+
+/// What ternary linears take as input.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ActivationChoice {
+    /// As the model's family was trained.
+    #[default]
+    Auto,
+    Int8,
+    Float,
+}
+
+/// Reads a checkpoint from files that are pushed one after the other: side files first, then weights.
+///
+/// After an error, every further call gives the same error. A model that is intact but not one that
+/// Sterna runs becomes an error only after the push that completed its header, so that
+/// [`Self::inspect`] can report on it.
+pub struct CheckpointReader {
+    options: ReadOptions,
+    side: SideFiles,
+    open: Option<OpenFile>,
+    weights: Option<Weights>,
+    problem: Option<Error>,
+}
+
+/// The file being pushed.
+struct OpenFile {
+    name: String,
+    size: Option<u64>,
+    received: u64,
+    body: Body,
+}
+
+enum Body {
+    Side(SideFile),
+    /// The first bytes, until they tell what the file is.
+    Start(Vec<u8>),
+    Gguf(gguf::HeaderParser),
+    Safetensors(safetensors::HeaderParser),
+    /// Tensor data.
+    Data(Walk),
+    /// The rest of a file whose header showed a problem.
+    Refused,
+}
+
+/// What the headers of weights files said.
+struct Weights {
+    format: Format,
+    architecture: String,
+    /// `None` where the model is not one that Sterna runs.
+    spec: Option<ModelSpec>,
+    metadata: Option<Metadata>,
+    shown: Vec<(String, String)>,
+    tensors: Vec<(TensorSummary, u64)>,
+    file_bytes: u64,
+    resident_bytes: u64,
+    planned: usize,
+    done: usize,
+    assembly: Assembly,
+}
+
+impl CheckpointReader {
+    pub fn new(options: ReadOptions) -> Self {
+        Self { options, side: SideFiles::default(), open: None, weights: None, problem: None }
+    }
+
+    /// Starts the file `name` (without a path) of `size` bytes, where that is known.
+    ///
+    /// # Errors
+    /// `invalid_argument` when a file is open already.
+    pub fn begin_file(&mut self, name: &str, size: Option<u64>) -> Result<()> {
+        self.healthy()?;
+        if let Some(open) = &self.open {
+            return Err(invalid!("{name} was begun before {} was ended", open.name));
+        }
+        let body = match SideKind::of(name) {
+            Some(kind) => Body::Side(SideFile::new(kind)),
+            None => Body::Start(Vec::new()),
+        };
+        self.open = Some(OpenFile { name: name.to_owned(), size, received: 0, body });
+        Ok(())
+    }
+
+    /// Takes the next bytes of the open file, any number of them.
+    ///
+    /// # Errors
+    /// `corrupt_file` and `unsupported_format` saying what is wrong with the file, `out_of_memory`,
+    /// `invalid_argument` when no file is open.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        self.healthy()?;
+        let Some(mut open) = self.open.take() else {
+            return Err(invalid!("bytes were pushed while no file was begun"));
+        };
+        open.received += bytes.len() as u64;
+        let result = self.push_open(&mut open, bytes);
+        self.open = Some(open);
+        self.remember(result)
+    }
+
+    /// Ends the open file.
+    ///
+    /// # Errors
+    /// `corrupt_file` when the file is not complete, saying how much is missing.
+    pub fn end_file(&mut self) -> Result<()> {
+        self.healthy()?;
+        let Some(open) = self.open.take() else {
+            return Err(invalid!("a file was ended while none was begun"));
+        };
+        let result = self.end_open(open);
+        self.remember(result)
+    }
+
+    /// Whether the header of a weights file has been read, so that [`Self::inspect`] has an answer.
+    pub fn header_ready(&self) -> bool {
+        self.weights.is_some()
+            && self.open.as_ref().is_none_or(|open| matches!(open.body, Body::Data(_) | Body::Refused))
+    }
+
+    /// The weights files that an index listed, in order; empty without an index.
+    pub fn shards(&self) -> Vec<String> {
+        self.side.index.as_ref().map(|index| index.shards.clone()).unwrap_or_default()
+    }
+
+    /// Tensors read, and tensors to read: of the files whose headers were read, or of all shards where an
+    /// index was.
+    pub fn progress(&self) -> (usize, usize) {
+        let Some(weights) = &self.weights else { return (0, 0) };
+        let listed = self.side.index.as_ref().map_or(0, |index| index.tensors);
+        (weights.done, weights.planned.max(listed))
+    }
+
+    /// Bytes that the tensors of the headers read so far will keep: an upper bound for float files whose
+    /// values turn out to be ternary.
+    pub fn resident_bytes(&self) -> u64 {
+        self.weights.as_ref().map_or(0, |weights| weights.resident_bytes)
+    }
+
+    /// The model's configuration, once a header has been read. `linear_input` may still change.
+    pub fn config(&self) -> Option<&ModelConfig> {
+        self.weights.as_ref()?.spec.as_ref().map(|spec| &spec.config)
+    }
+
+    /// What the headers read so far say.
+    ///
+    /// # Errors
+    /// `invalid_argument` before a header has been read.
+    pub fn inspect(&self) -> Result<InspectReport> {
+        let Some(weights) = &self.weights else {
+            self.healthy()?;
+            return Err(invalid!("there is nothing to report yet: push a weights file first"));
+        };
+        let config_entries = self.side.config.as_object().into_iter().flatten();
+        let shown_config = config_entries.map(inspect::shown_json);
+        Ok(InspectReport {
+            format: weights.format,
+            architecture: weights.architecture.clone(),
+            supported: self.problem.is_none(),
+            problem: self.problem.as_ref().map(Error::to_string),
+            config: self.config().map(|config| self.with_options(config.clone())),
+            parameters: weights.tensors.iter().map(|(_, parameters)| parameters).sum(),
+            encodings: inspect::encodings(&weights.tensors),
+            file_bytes: weights.file_bytes,
+            metadata: weights.shown.iter().cloned().chain(shown_config).collect(),
+            tensors: weights.tensors.iter().map(|(tensor, _)| tensor.clone()).collect(),
+        })
+    }
+
+    /// The tensors finished since the last call.
+    pub fn take_tensors(&mut self) -> Vec<LoadedTensor> {
+        self.weights.as_mut().map(|weights| weights.assembly.take_finished()).unwrap_or_default()
+    }
+
+    /// Ends the load: the checkpoint and the tensors that were not taken yet.
+    ///
+    /// # Errors
+    /// `corrupt_file` when tensors are missing.
+    pub fn finish(mut self) -> Result<(Checkpoint, Vec<LoadedTensor>)> {
+        self.healthy()?;
+        if let Some(open) = &self.open {
+            return Err(invalid!("the load was finished before {} was ended", open.name));
+        }
+        let Some(mut weights) = self.weights.take() else {
+            return Err(corrupt!(
+                "no model weights were given: a model needs a .gguf file, or .safetensors files with their \
+                 config.json"
+            ));
+        };
+        let Some(spec) = weights.spec.take() else {
+            return Err(corrupt!("the checkpoint has no model configuration"));
+        };
+        weights.assembly.check_slots()?;
+        self.planner(&spec, weights.format).check_complete(weights.assembly.done())?;
+        let mut config = spec.config.clone();
+        if spec.input == InputRule::ByScales {
+            config.linear_input = weights.assembly.input_by_scales();
+        }
+        if let Some(factors) = weights.assembly.rope_factors.take() {
+            config.rope.scaling = join_scaling(config.rope.scaling, factors)?;
+        }
+        let config = self.with_options(config);
+        let text = special::collect(self.side, weights.metadata, config.vocab_size);
+        let checkpoint = Checkpoint {
+            config,
+            tokenizer: text.tokenizer,
+            template: text.template,
+            special: text.special,
+            defaults: text.defaults,
+        };
+        Ok((checkpoint, weights.assembly.take_finished()))
+    }
+
+    fn healthy(&self) -> Result<()> {
+        self.problem.clone().map_or(Ok(()), Err)
+    }
+
+    fn remember(&mut self, result: Result<()>) -> Result<()> {
+        if let Err(error) = &result {
+            self.problem = Some(error.clone());
+        }
+        result
+    }
+
+    fn with_options(&self, mut config: ModelConfig) -> ModelConfig {
+        match self.options.activations {
+            ActivationChoice::Auto => {}
+            ActivationChoice::Int8 => config.linear_input = LinearInput::Int8,
+            ActivationChoice::Float => config.linear_input = LinearInput::Float,
+        }
+        config
+    }
+
+    fn planner<'a>(&self, spec: &'a ModelSpec, format: Format) -> Planner<'a> {
+        let naming = match format {
+            Format::Gguf => Naming::Gguf,
+            Format::Safetensors => Naming::HuggingFace,
+        };
+        Planner { spec, naming, i2s_layout: self.options.i2s_layout }
+    }
+
+    fn push_open(&mut self, open: &mut OpenFile, mut bytes: &[u8]) -> Result<()> {
+        if let Body::Start(start) = &mut open.body {
+            let taken = (sniff::BYTES - start.len()).min(bytes.len());
+            start.extend_from_slice(&bytes[..taken]);
+            bytes = &bytes[taken..];
+            if start.len() < sniff::BYTES {
+                return Ok(());
+            }
+            self.identify(open)?;
+        }
+        self.push_body(open, bytes)
+    }
+
+    /// Decides from the first bytes what the open file is, and gives it these bytes.
+    fn identify(&mut self, open: &mut OpenFile) -> Result<()> {
+        let Body::Start(start) = std::mem::replace(&mut open.body, Body::Refused) else {
+            return Ok(());
+        };
+        let container = sniff::container(&open.name, &start)?;
+        let format = match container {
+            Container::Gguf => Format::Gguf,
+            Container::Safetensors => Format::Safetensors,
+        };
+        match self.weights.as_ref().map(|weights| weights.format) {
+            None => {}
+            Some(Format::Safetensors) if format == Format::Safetensors => {}
+            Some(_) => {
+                return Err(invalid!(
+                    "{} is a second model: load one GGUF file, or the safetensors files of one model",
+                    open.name
+                ));
+            }
+        }
+        open.body = match container {
+            Container::Gguf => Body::Gguf(gguf::HeaderParser::new(open.size)),
+            Container::Safetensors => Body::Safetensors(safetensors::HeaderParser::new(open.size)),
+        };
+        self.push_body(open, &start)
+    }
+
+    fn push_body(&mut self, open: &mut OpenFile, bytes: &[u8]) -> Result<()> {
+        let (walk, used) = match &mut open.body {
+            Body::Side(file) => return file.push(&open.name, bytes),
+            Body::Start(_) | Body::Refused => return Ok(()),
+            Body::Data(walk) => return self.push_data(walk, bytes),
+            Body::Gguf(parser) => match parser.push(bytes)? {
+                None => return Ok(()),
+                Some((header, used)) => (self.gguf_header(header, open.size)?, used),
+            },
+            Body::Safetensors(parser) => match parser.push(bytes)? {
+                None => return Ok(()),
+                Some((header, used)) => (self.safetensors_header(header, open)?, used),
+            },
+        };
+        let Some(walk) = walk else {
+            open.body = Body::Refused;
+            return Ok(());
+        };
+        open.body = Body::Data(walk);
+        self.push_body(open, &bytes[used..])
+    }
+
+    fn push_data(&mut self, walk: &mut Walk, bytes: &[u8]) -> Result<()> {
+        let Some(weights) = &mut self.weights else {
+            return Ok(());
+        };
+        weights.done += walk.push(bytes, &mut weights.assembly)?;
+        Ok(())
+    }
+
+    fn gguf_header(&mut self, header: gguf::GgufHeader, size: Option<u64>) -> Result<Option<Walk>> {
+        let layout = entry::gguf_layout(&header, size)?;
+        let spec = gguf_config::model_spec(&header.metadata, &layout.entries);
+        let architecture = header.metadata.text("general.architecture").unwrap_or("unknown").to_owned();
+        let mut weights = Weights::new(Format::Gguf, architecture);
+        weights.shown = header.metadata.shown();
+        weights.metadata = Some(header.metadata);
+        weights.take_spec(spec, &mut self.problem);
+        self.weights = Some(weights);
+        Ok(self.plan(layout, header.end, true))
+    }
+
+    fn safetensors_header(
+        &mut self,
+        header: safetensors::SafetensorsHeader,
+        open: &OpenFile,
+    ) -> Result<Option<Walk>> {
+        let end = header.entries.last().map_or(header.end, TensorEntry::end);
+        if let Some(size) = open.size.filter(|size| *size != end) {
+            return Err(match size < end {
+                true => entry::cut_short(size, end),
+                false => corrupt!("{} has {} bytes more than its header lists", open.name, size - end),
+            });
+        }
+        if self.weights.is_none() {
+            let architecture = hf_config::architecture(&self.side.config);
+            let mut weights = Weights::new(Format::Safetensors, architecture.unwrap_or("unknown".into()));
+            let spec = match self.side.config.is_object() {
+                true => hf_config::model_spec(&self.side.config),
+                false => Err(corrupt!(
+                    "safetensors weights need the model's config.json, given before them: it says what \
+                     model they are"
+                )),
+            };
+            weights.take_spec(spec, &mut self.problem);
+            self.weights = Some(weights);
+        }
+        if let Some(weights) = &mut self.weights {
+            let new = header.metadata.iter().filter(|entry| !weights.shown.contains(entry));
+            let new: Vec<_> = new.cloned().collect();
+            weights.shown.extend(new);
+        }
+        let layout = Layout { entries: header.entries, end, padded_end: end };
+        let whole = self.side.index.is_none() && !open.name.contains("-of-");
+        Ok(self.plan(layout, header.end, whole))
+    }
+
+    /// Plans the tensors of a file. A model that cannot be run becomes the reader's problem.
+    fn plan(&mut self, layout: Layout, position: u64, whole: bool) -> Option<Walk> {
+        let mut weights = self.weights.take()?;
+        weights.file_bytes += layout.padded_end;
+        let planned = match weights.spec.take() {
+            None => None,
+            Some(spec) => {
+                let result = self.plan_with(&spec, &mut weights, &layout, whole);
+                weights.spec = Some(spec);
+                match result {
+                    Ok(jobs) => Some(jobs),
+                    Err(error) => {
+                        self.problem = self.problem.take().or(Some(error));
+                        None
+                    }
+                }
+            }
+        };
+        let jobs = planned.as_ref().map(|plan| plan.jobs.as_slice()).unwrap_or_default();
+        weights.tensors.extend(inspect::summarize(&layout.entries, jobs));
+        weights.resident_bytes += jobs.iter().map(|job| job.form.resident_bytes()).sum::<u64>();
+        self.weights = Some(weights);
+        planned.map(|plan| Walk::new(plan.jobs, position, layout.end, layout.padded_end))
+    }
+
+    fn plan_with(
+        &self,
+        spec: &ModelSpec,
+        weights: &mut Weights,
+        layout: &Layout,
+        whole: bool,
+    ) -> Result<super::plan::Plan> {
+        let planner = self.planner(spec, weights.format);
+        let plan = planner.plan(&layout.entries)?;
+        weights.planned += plan.jobs.len() + plan.ignored;
+        weights.done += plan.ignored;
+        for job in &plan.jobs {
+            weights.assembly.expect(job)?;
+        }
+        if whole {
+            planner.check_complete(&weights.assembly.planned_weights())?;
+        }
+        Ok(plan)
+    }
+
+    fn end_open(&mut self, mut open: OpenFile) -> Result<()> {
+        if matches!(open.body, Body::Start(_)) {
+            self.identify(&mut open)?;
+            self.healthy()?;
+        }
+        let short = |what: &str| match open.size {
+            Some(size) => entry::cut_short(open.received, size),
+            None => corrupt!(
+                "{} is cut short: it ends after {} bytes, inside {what}; download it again",
+                open.name,
+                open.received
+            ),
+        };
+        match open.body {
+            Body::Side(file) => file.finish(&open.name, &mut self.side),
+            Body::Gguf(_) | Body::Safetensors(_) => Err(short("its header")),
+            Body::Data(walk) => walk.finish(open.received),
+            Body::Start(_) | Body::Refused => Ok(()),
+        }
+    }
+}
+
+impl Weights {
+    fn new(format: Format, architecture: String) -> Self {
+        Self {
+            format,
+            architecture,
+            spec: None,
+            metadata: None,
+            shown: Vec::new(),
+            tensors: Vec::new(),
+            file_bytes: 0,
+            resident_bytes: 0,
+            planned: 0,
+            done: 0,
+            assembly: Assembly::default(),
+        }
+    }
+
+    fn take_spec(&mut self, spec: Result<ModelSpec>, problem: &mut Option<Error>) {
+        match spec {
+            Ok(spec) => self.spec = Some(spec),
+            Err(error) => *problem = Some(error),
+        }
+    }
+}
+
+fn join_scaling(scaling: RopeScaling, factors: Vec<f32>) -> Result<RopeScaling> {
+    if scaling != RopeScaling::None {
+        return Err(unsupported!(
+            "the GGUF file has both rope_freqs.weight and rope scaling metadata, which Sterna does not combine"
+        ));
+    }
+    match factors.iter().all(|factor| *factor > 0.0) {
+        true => Ok(RopeScaling::Factors { factors }),
+        false => Err(corrupt!("rope_freqs.weight holds a factor that is not positive")),
+    }
+}

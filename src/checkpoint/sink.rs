@@ -1,0 +1,434 @@
+//! Turns the bytes of one tensor, as they stream in, into its matrix or vector. A sink holds the
+//! result and at most one row that is not complete; only master weights are held whole, since their
+//! scale is a mean over all of them.
+
+use super::plan::{Coding, Form, RowOrder};
+use crate::Result;
+use crate::error::corrupt;
+use crate::quant::i2_s::{self, I2sLayout};
+use crate::quant::{
+    DenseEncoding, DenseMatrix, Matrix, Scales, TernaryBlocks, TernaryFill, TernaryMatrix, absmean,
+    hf_packed, hidden, mlx2, try_zeroed,
+};
+
+/// A finished tensor.
+pub(super) enum Value {
+    Matrix(Matrix),
+    Vector(Vec<f32>),
+}
+
+/// A tensor being read.
+pub(super) struct TensorSink {
+    sink: Box<dyn Sink>,
+    unit: usize,
+    partial: Vec<u8>,
+}
+
+/// Takes bytes in whole units.
+trait Sink {
+    /// Bytes of a unit: a row, a block, an element.
+    fn unit(&self) -> usize;
+    /// Takes one or more whole units.
+    fn take(&mut self, units: &[u8]) -> Result<()>;
+    fn finish(self: Box<Self>) -> Result<Value>;
+}
+
+impl TensorSink {
+    /// # Errors
+    /// `out_of_memory` when the result cannot be allocated, `corrupt_file` when rows are not whole blocks.
+    pub fn open(form: Form) -> Result<Self> {
+        let sink: Box<dyn Sink> = match form {
+            Form::Vector { len, encoding } => Box::new(Vector::new(len, encoding)?),
+            Form::Matrix { rows, cols, order, coding } => open_matrix(rows, cols, order, coding)?,
+        };
+        Ok(Self { unit: sink.unit(), sink, partial: Vec::new() })
+    }
+
+    /// Takes the next bytes of the tensor, any number of them.
+    pub fn push(&mut self, mut bytes: &[u8]) -> Result<()> {
+        if !self.partial.is_empty() {
+            let taken = (self.unit - self.partial.len()).min(bytes.len());
+            self.partial.extend_from_slice(&bytes[..taken]);
+            bytes = &bytes[taken..];
+            if self.partial.len() < self.unit {
+                return Ok(());
+            }
+            self.sink.take(&self.partial)?;
+            self.partial.clear();
+        }
+        let whole = bytes.len() / self.unit * self.unit;
+        if whole > 0 {
+            self.sink.take(&bytes[..whole])?;
+        }
+        self.partial.extend_from_slice(&bytes[whole..]);
+        Ok(())
+    }
+
+    /// The tensor, after its last byte.
+    pub fn finish(self) -> Result<Value> {
+        self.sink.finish()
+    }
+}
+
+fn open_matrix(rows: usize, cols: usize, order: RowOrder, coding: Coding) -> Result<Box<dyn Sink>> {
+    Ok(match coding {
+        Coding::Dense(encoding) => {
+            Box::new(Dense { matrix: DenseMatrix::zeroed(rows, cols, encoding)?, order, next: 0 })
+        }
+        Coding::Floats(encoding) => Box::new(Floats::new(rows, cols, order, encoding)),
+        Coding::Master(encoding) => {
+            let matrix = DenseMatrix::zeroed(rows, cols, encoding)?;
+            Box::new(Master(Dense { matrix, order, next: 0 }))
+        }
+        Coding::Blocks(encoding) => Box::new(Blocks::new(rows, cols, order, encoding)?),
+        Coding::I2S(layout) => Box::new(I2S::new(rows, cols, order, layout)?),
+        Coding::Packed => Box::new(Packed::new(rows, cols)?),
+        Coding::Mlx => Box::new(Mlx::new(rows, cols)?),
+    })
+}
+
+/// A list of floats.
+struct Vector {
+    values: Vec<f32>,
+    next: usize,
+    encoding: DenseEncoding,
+}
+
+impl Vector {
+    fn new(len: usize, encoding: DenseEncoding) -> Result<Self> {
+        Ok(Self { values: try_zeroed(len, "a weight vector")?, next: 0, encoding })
+    }
+}
+
+impl Sink for Vector {
+    fn unit(&self) -> usize {
+        self.encoding.block().1
+    }
+
+    fn take(&mut self, units: &[u8]) -> Result<()> {
+        let count = units.len() / self.unit();
+        self.encoding.decode(units, &mut self.values[self.next..self.next + count]);
+        self.next += count;
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Value> {
+        match self.values.iter().position(|value| !value.is_finite()) {
+            None => Ok(Value::Vector(self.values)),
+            Some(at) => Err(corrupt!("the value {at} is {}", self.values[at])),
+        }
+    }
+}
+
+/// Rows kept in the file's encoding.
+struct Dense {
+    matrix: DenseMatrix,
+    order: RowOrder,
+    next: usize,
+}
+
+impl Sink for Dense {
+    fn unit(&self) -> usize {
+        self.matrix.row_bytes()
+    }
+
+    fn take(&mut self, units: &[u8]) -> Result<()> {
+        if !self.matrix.encoding().scales_are_finite(units) {
+            return Err(corrupt!("a scale after row {} is not a finite number", self.next));
+        }
+        for row in units.chunks_exact(self.unit()) {
+            self.matrix.row_mut(self.order.destination(self.next)).copy_from_slice(row);
+            self.next += 1;
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Value> {
+        Ok(Value::Matrix(Matrix::Dense(self.matrix)))
+    }
+}
+
+/// Master weights: kept until the mean of all is known.
+struct Master(Dense);
+
+impl Sink for Master {
+    fn unit(&self) -> usize {
+        self.0.unit()
+    }
+
+    fn take(&mut self, units: &[u8]) -> Result<()> {
+        self.0.take(units)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Value> {
+        Ok(Value::Matrix(Matrix::Ternary(absmean::quantize(&self.0.matrix)?)))
+    }
+}
+
+/// Float rows, kept as codes while every row so far is ternary and as floats from the first that is not.
+struct Floats {
+    rows: usize,
+    cols: usize,
+    order: RowOrder,
+    encoding: DenseEncoding,
+    next: usize,
+    kept: Kept,
+    values: Vec<f32>,
+    codes: Vec<u8>,
+    scales: Vec<f32>,
+}
+
+enum Kept {
+    Nothing,
+    Codes(TernaryFill),
+    Floats(DenseMatrix),
+}
+
+impl Floats {
+    fn new(rows: usize, cols: usize, order: RowOrder, encoding: DenseEncoding) -> Self {
+        Self {
+            rows,
+            cols,
+            order,
+            encoding,
+            next: 0,
+            kept: Kept::Nothing,
+            values: vec![0.0; cols],
+            codes: vec![0; cols],
+            scales: vec![0.0; cols.div_ceil(hidden::GROUP)],
+        }
+    }
+
+    fn take_row(&mut self, bytes: &[u8]) -> Result<()> {
+        let row = self.order.destination(self.next);
+        if let Kept::Floats(matrix) = &mut self.kept {
+            matrix.row_mut(row).copy_from_slice(bytes);
+            return Ok(());
+        }
+        self.encoding.decode(bytes, &mut self.values);
+        if hidden::codes_of_row(&self.values, &mut self.codes, &mut self.scales) {
+            if matches!(self.kept, Kept::Nothing) {
+                self.kept = Kept::Codes(TernaryFill::new(self.rows, self.cols, hidden::GROUP)?);
+            }
+            if let Kept::Codes(fill) = &mut self.kept {
+                fill.put(row, &mut self.codes, &self.scales)?;
+            }
+            return Ok(());
+        }
+        self.turn_dense()?.row_mut(row).copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Puts the rows so far back into floats; the values are the same.
+    fn turn_dense(&mut self) -> Result<&mut DenseMatrix> {
+        let mut matrix = DenseMatrix::zeroed(self.rows, self.cols, self.encoding)?;
+        if let Kept::Codes(fill) = &self.kept {
+            for row in (0..self.next).map(|row| self.order.destination(row)) {
+                fill.decode_row(row, &mut self.codes, &mut self.values);
+                self.encoding.encode(&self.values, matrix.row_mut(row));
+            }
+        }
+        self.kept = Kept::Floats(matrix);
+        match &mut self.kept {
+            Kept::Floats(matrix) => Ok(matrix),
+            _ => unreachable!("set in the line above"),
+        }
+    }
+}
+
+impl Sink for Floats {
+    fn unit(&self) -> usize {
+        self.cols * self.encoding.block().1
+    }
+
+    fn take(&mut self, units: &[u8]) -> Result<()> {
+        for row in units.chunks_exact(self.unit()) {
+            self.take_row(row)?;
+            self.next += 1;
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Value> {
+        Ok(Value::Matrix(match self.kept {
+            Kept::Codes(fill) => Matrix::Ternary(fill.finish()),
+            Kept::Floats(matrix) => Matrix::Dense(matrix),
+            Kept::Nothing => Matrix::Dense(DenseMatrix::zeroed(self.rows, self.cols, self.encoding)?),
+        }))
+    }
+}
+
+/// Rows of blocks with a scale each.
+struct Blocks {
+    fill: TernaryFill,
+    encoding: TernaryBlocks,
+    order: RowOrder,
+    next: usize,
+    row_bytes: usize,
+    codes: Vec<u8>,
+    scales: Vec<f32>,
+}
+
+impl Blocks {
+    fn new(rows: usize, cols: usize, order: RowOrder, encoding: TernaryBlocks) -> Result<Self> {
+        let (codes, bytes) = encoding.block();
+        Ok(Self {
+            fill: TernaryFill::new(rows, cols, codes)?,
+            encoding,
+            order,
+            next: 0,
+            row_bytes: cols / codes * bytes,
+            codes: vec![0; cols],
+            scales: vec![0.0; cols / codes],
+        })
+    }
+}
+
+impl Sink for Blocks {
+    fn unit(&self) -> usize {
+        self.row_bytes
+    }
+
+    fn take(&mut self, units: &[u8]) -> Result<()> {
+        for row in units.chunks_exact(self.row_bytes) {
+            self.encoding.decode_row(row, &mut self.codes, &mut self.scales);
+            self.fill.put(self.order.destination(self.next), &mut self.codes, &self.scales)?;
+            self.next += 1;
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Value> {
+        Ok(Value::Matrix(Matrix::Ternary(self.fill.finish())))
+    }
+}
+
+/// `I2_S`: blocks over the flat tensor, which may straddle rows, then a scale.
+struct I2S {
+    matrix: TernaryMatrix,
+    layout: I2sLayout,
+    order: RowOrder,
+    next: usize,
+    /// Codes of the row that is not complete.
+    row: Vec<u8>,
+    scale: f32,
+}
+
+impl I2S {
+    fn new(rows: usize, cols: usize, order: RowOrder, layout: I2sLayout) -> Result<Self> {
+        let matrix = TernaryMatrix::unfilled(rows, cols, Scales::Tensor(1.0))?;
+        Ok(Self { matrix, layout, order, next: 0, row: Vec::with_capacity(cols), scale: f32::NAN })
+    }
+
+    fn take_codes(&mut self, mut codes: &[u8]) {
+        let cols = self.matrix.cols();
+        while !codes.is_empty() {
+            let taken = (cols - self.row.len()).min(codes.len());
+            self.row.extend_from_slice(&codes[..taken]);
+            codes = &codes[taken..];
+            if self.row.len() == cols {
+                self.matrix.put_row(self.order.destination(self.next), &self.row);
+                self.row.clear();
+                self.next += 1;
+            }
+        }
+    }
+}
+
+impl Sink for I2S {
+    /// Codes and the tail that holds the scale come in units of the same size.
+    fn unit(&self) -> usize {
+        const { assert!(i2_s::BLOCK_BYTES == i2_s::TAIL_BYTES) };
+        i2_s::BLOCK_BYTES
+    }
+
+    fn take(&mut self, units: &[u8]) -> Result<()> {
+        let mut codes = [0u8; i2_s::BLOCK_CODES];
+        for block in units.as_chunks::<{ i2_s::BLOCK_BYTES }>().0 {
+            if self.next == self.matrix.rows() {
+                self.scale = i2_s::scale(block);
+            } else {
+                i2_s::decode(self.layout, block, &mut codes);
+                self.take_codes(&codes);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Value> {
+        if !self.scale.is_finite() {
+            return Err(corrupt!("its scale is {}", self.scale));
+        }
+        self.matrix.set_scales(Scales::Tensor(self.scale));
+        Ok(Value::Matrix(Matrix::Ternary(self.matrix)))
+    }
+}
+
+/// Packed `U8` of Hugging Face: four rows, a quarter of the matrix apart, in each row of bytes.
+struct Packed {
+    matrix: TernaryMatrix,
+    next: usize,
+    codes: Vec<u8>,
+}
+
+impl Packed {
+    fn new(rows: usize, cols: usize) -> Result<Self> {
+        let matrix = TernaryMatrix::unfilled(rows, cols, Scales::Tensor(1.0))?;
+        Ok(Self { matrix, next: 0, codes: vec![0; cols] })
+    }
+}
+
+impl Sink for Packed {
+    fn unit(&self) -> usize {
+        self.matrix.cols()
+    }
+
+    fn take(&mut self, units: &[u8]) -> Result<()> {
+        let quarter_rows = self.matrix.rows() / hf_packed::ROWS_PER_BYTE;
+        for packed in units.chunks_exact(self.matrix.cols()) {
+            for quarter in 0..hf_packed::ROWS_PER_BYTE {
+                hf_packed::decode(packed, quarter, &mut self.codes);
+                self.matrix.put_row(quarter * quarter_rows + self.next, &self.codes);
+            }
+            self.next += 1;
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Value> {
+        Ok(Value::Matrix(Matrix::Ternary(self.matrix)))
+    }
+}
+
+/// Codes of MLX; scales and biases are tensors of their own.
+struct Mlx {
+    matrix: TernaryMatrix,
+    next: usize,
+    codes: Vec<u8>,
+}
+
+impl Mlx {
+    fn new(rows: usize, cols: usize) -> Result<Self> {
+        let matrix = TernaryMatrix::unfilled(rows, cols, Scales::Tensor(1.0))?;
+        Ok(Self { matrix, next: 0, codes: vec![0; cols] })
+    }
+}
+
+impl Sink for Mlx {
+    fn unit(&self) -> usize {
+        self.matrix.cols() / 4
+    }
+
+    fn take(&mut self, units: &[u8]) -> Result<()> {
+        for words in units.chunks_exact(self.unit()) {
+            mlx2::decode(words, &mut self.codes);
+            self.matrix.put_row(self.next, &self.codes);
+            self.next += 1;
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Value> {
+        Ok(Value::Matrix(Matrix::Ternary(self.matrix)))
+    }
+}
