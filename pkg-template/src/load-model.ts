@@ -1,5 +1,6 @@
 // `loadModel`, whatever the surroundings: checks the options and chooses where the engine runs.
 
+import { defined } from "./defined.js";
 import type { EngineHost } from "./engine.js";
 import { UnsupportedBrowserError } from "./errors.js";
 import { describeSource } from "./files/source.js";
@@ -55,9 +56,4 @@ export async function loadModelIn(
 		{ signal, onEvent: onProgress },
 	);
 	return new Model(engine);
-}
-
-/** The object without its undefined properties. */
-function defined<T extends object>(object: T): T {
-	return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as T;
 }

@@ -130,7 +130,7 @@ class LocalEngine implements Engine {
 	}
 
 	#finish(
-		{ finishReason, stopSequence, usage }: Extract<WasmStep, { kind: "done" }>,
+		{ finishReason, stopSequence, stopToken, usage }: Extract<WasmStep, { kind: "done" }>,
 		text: string,
 		tokenIds: number[],
 		watch: Stopwatch,
@@ -140,7 +140,7 @@ class LocalEngine implements Engine {
 		this.#stats.promptTokens += usage.promptTokens;
 		this.#stats.completionTokens += usage.completionTokens;
 		this.#stats.lastTiming = timing;
-		return { text, tokenIds, finishReason, stopSequence, usage, timing };
+		return { text, tokenIds, finishReason, stopSequence, stopToken, usage, timing };
 	}
 
 	evaluate(

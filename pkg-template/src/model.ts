@@ -1,5 +1,6 @@
 // The model that the package's users hold: checks arguments and turns them into calls of the engine.
 
+import { defined } from "./defined.js";
 import type { Engine, Prompt } from "./engine.js";
 import { InvalidArgumentError } from "./errors.js";
 import { ChatStream } from "./stream.js";
@@ -43,10 +44,9 @@ const EVALUATION_RULES = { signal: abortSignal, onProgress: ofType("function") }
 
 /** Options as the engine takes them: no functions, no `undefined`, a seed in any case. */
 function engineOptions({ signal: _, stop, ...options }: GenerationOptions): WasmGenerationOptions {
-	const given = Object.entries(options).filter(([, value]) => value !== undefined);
 	return {
 		seed: crypto.getRandomValues(new Uint32Array(1))[0],
-		...Object.fromEntries(given),
+		...defined(options),
 		stop: typeof stop === "string" ? [stop] : [...(stop ?? [])],
 	};
 }

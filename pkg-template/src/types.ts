@@ -127,7 +127,7 @@ export interface Usage {
 	promptTokens: number;
 	/** Tokens of the prompt that the key-value cache still held, and that were not computed again. */
 	cachedTokens: number;
-	/** Tokens that were generated. */
+	/** Tokens that were generated, with the one that ended the text. */
 	completionTokens: number;
 	/** Prompt and generated tokens together. */
 	totalTokens: number;
@@ -149,12 +149,14 @@ export interface Timing {
 export interface GenerationResult {
 	/** The whole text, without the stop string or end-of-sequence token that ended it. */
 	text: string;
-	/** The generated tokens. */
+	/** The generated tokens, without the one that ended the text. */
 	tokenIds: number[];
 	/** `"stop"`: at an end-of-sequence token, stop string or stop token; `"length"`: at `maxTokens` or the end of the context. */
 	finishReason: "stop" | "length";
-	/** The stop string that ended the text. */
+	/** The stop string that ended the text, if one did. */
 	stopSequence?: string;
+	/** The end-of-sequence or stop token that ended the text, if one did. */
+	stopToken?: number;
 	/** Token counts. */
 	usage: Usage;
 	/** Times and speeds. */

@@ -70,7 +70,7 @@ export interface WasmGenerationOptions {
 	repetitionPenalty?: number;
 	seed?: number;
 	stop?: string[];
-	stopTokens?: number[];
+	stopTokens?: readonly number[];
 	ignoreEos?: boolean;
 }
 
@@ -82,6 +82,7 @@ export type WasmStep =
 			text: string;
 			finishReason: "stop" | "length";
 			stopSequence?: string;
+			stopToken?: number;
 			usage: { promptTokens: number; completionTokens: number; cachedTokens: number; totalTokens: number };
 	  };
 

@@ -1,5 +1,6 @@
 // `sterna inspect`
 
+import { defined } from "../defined.js";
 import { describeSource } from "../files/source.js";
 import { inspectModel } from "../inspect.js";
 import { nodePlatform } from "../node-platform.js";
@@ -70,7 +71,7 @@ export async function inspect(source: string, options: InspectOptions, signal: A
 	const report = await inspectModel(
 		nodePlatform(),
 		describeSource(source, true),
-		{ contextLength: options.context, kvCache: options.kv },
+		defined({ contextLength: options.context, kvCache: options.kv }),
 		signal,
 	);
 	if (options.json) {
