@@ -1,7 +1,7 @@
 // The whole test suite, or the named parts of it.
 //
 //   npm test                     everything
-//   npm test -- node e2e         some of: check native wasm build node e2e
+//   npm test -- node e2e         some of: check native wasm unit build node e2e
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { buildPackage } from "./build.mjs";
@@ -51,6 +51,10 @@ const parts = {
 			...["test", "--mode", "no-install", "--headless", "--chrome"],
 			...["--chromedriver", findChromedriver(), ".", "--locked"],
 		]);
+	},
+	unit: () => {
+		step("Package tests over a stand-in for the engine");
+		return nodeTest("unit");
 	},
 	build: () => buildPackage(),
 	node: () => {

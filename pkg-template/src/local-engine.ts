@@ -2,7 +2,14 @@
 // between any two, so that aborts get through.
 
 import type { CallContext, Engine, EngineHost, EngineLoadOptions, EvaluationKind, Prompt } from "./engine.js";
-import { AbortedError, OutOfMemoryError, type SternaError, throwIfAborted, toSternaError } from "./errors.js";
+import {
+	AbortedError,
+	InvalidArgumentError,
+	OutOfMemoryError,
+	type SternaError,
+	throwIfAborted,
+	toSternaError,
+} from "./errors.js";
 import { type OpenContext, openSource } from "./files/open.js";
 import { JobQueue } from "./job-queue.js";
 import { feedCheckpoint } from "./loading.js";
@@ -91,6 +98,11 @@ class LocalEngine implements Engine {
 			case "messages":
 				return this.#call((model) => model.encodeChat(prompt.messages, { addGenerationPrompt: true }));
 			case "text":
+				if (prompt.text === "") {
+					throw new InvalidArgumentError(
+						"The prompt is empty: give some text, or the id of the beginning-of-sequence token.",
+					);
+				}
 				return this.#call((model) => model.tokenize(prompt.text, true));
 			case "ids":
 				return prompt.ids;
@@ -179,9 +191,8 @@ class LocalEngine implements Engine {
 	}
 
 	async countTokens(input: string | Message[]): Promise<number> {
-		const prompt: Prompt =
-			typeof input === "string" ? { kind: "text", text: input } : { kind: "messages", messages: input };
-		return this.#promptIds(prompt).length;
+		if (typeof input !== "string") return this.#promptIds({ kind: "messages", messages: input }).length;
+		return this.#call((model) => model.tokenize(input, true)).length;
 	}
 
 	async stats(): Promise<ModelStats> {

@@ -98,7 +98,9 @@ export class Model implements AsyncDisposable {
 	 * `aborted`
 	 */
 	chat(messages: readonly Message[], options: GenerationOptions = {}): ChatStream {
-		return this.#generate("chat", { kind: "messages", messages: checkMessages("chat", messages) }, options);
+		const checked = checkMessages("chat", messages);
+		if (checked.length === 0) throw new InvalidArgumentError("chat: there must be at least one message.");
+		return this.#generate("chat", { kind: "messages", messages: checked }, options);
 	}
 
 	/**

@@ -229,6 +229,7 @@ test("options that do not exist, or are wrong, are refused at once", async () =>
 		() => model.chat([{ role: "user" } as unknown as { role: string; content: string }]),
 		hasCode("invalid_argument", /message 0/),
 	);
+	assert.throws(() => model.chat([]), hasCode("invalid_argument", /at least one message/));
 	assert.throws(() => model.generate([1.5]), hasCode("invalid_argument", /1.5 is not a token id/));
 	assert.throws(() => model.generate(undefined as unknown as string), hasCode("invalid_argument"));
 });
