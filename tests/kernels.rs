@@ -168,11 +168,13 @@ fn dense_linear_agrees_with_its_definition() {
             };
             matrix.bytes_mut().copy_from_slice(&bytes);
             let matrix = Matrix::Dense(matrix);
-            let x = random.tensor(3, cols);
-            let ours = Cpu.linear(&matrix, &CpuInput::new(x.clone(), LinearInput::Float));
-            for token in 0..3 {
-                let wanted = scalar::linear(&matrix, x.row(token));
-                assert_close(ours.row(token), &wanted, 2e-6, &format!("{encoding:?} {rows}×{cols}"));
+            for tokens in [1, 3] {
+                let x = random.tensor(tokens, cols);
+                let ours = Cpu.linear(&matrix, &CpuInput::new(x.clone(), LinearInput::Float));
+                for token in 0..tokens {
+                    let wanted = scalar::linear(&matrix, x.row(token));
+                    assert_close(ours.row(token), &wanted, 2e-6, &format!("{encoding:?} {rows}×{cols}"));
+                }
             }
         }
     }

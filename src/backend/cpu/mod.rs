@@ -4,6 +4,8 @@
 mod attention;
 mod cache;
 mod dense;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod dense_simd128;
 mod dot;
 mod float;
 mod input;
@@ -62,11 +64,7 @@ impl Backend for Cpu {
     }
 
     fn norm_quantize(&self, x: &CpuTensor, norm: Norm<'_, Vec<f32>>, input: LinearInput) -> CpuInput {
-        let mut out = CpuTensor::zeros(x.tokens(), x.width());
-        for token in 0..x.tokens() {
-            norm::rms_norm(x.row(token), norm.weight, norm.eps, out.row_mut(token));
-        }
-        CpuInput::new(out, input)
+        CpuInput::normalised(x, &norm, input)
     }
 
     fn quantize(&self, x: CpuTensor, input: LinearInput) -> CpuInput {
