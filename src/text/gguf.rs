@@ -15,6 +15,11 @@ const SPACE_MARK: &str = "▁";
 /// Tokens that only a Llama-3 vocabulary has.
 const LLAMA_3_TOKENS: [&str; 2] = ["<|begin_of_text|>", "<|eot_id|>"];
 
+/// Tokens that end a turn or a text in the families that chat. Some converters mark them as normal
+/// text; a chat would then never end. llama.cpp corrects the same tokens.
+const END_TOKENS: [&str; 6] =
+    ["<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end_of_text|>", "<|endoftext|>", "<|end|>"];
+
 /// Checks the metadata and describes the tokenizer.
 ///
 /// # Errors
@@ -158,7 +163,7 @@ fn pieces(vocab: &GgufVocab) -> Result<Vec<Piece>> {
         .map(|(id, text)| {
             let kind = if text.is_empty() {
                 PieceKind::Unused
-            } else if controls.contains(&id) {
+            } else if controls.contains(&id) || END_TOKENS.contains(&text.as_str()) {
                 PieceKind::Special
             } else {
                 kind(vocab, id, text)?

@@ -9,10 +9,12 @@ mod decoder;
 mod file;
 mod post_processor;
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 use tokenizers::AddedToken;
 
-use self::file::{AddedTokenEntry, ModelEntry, TokenizerFile};
+use self::file::{AddedTokenEntry, ModelEntry, TokenizerFile, Vocabulary};
 use super::blueprint::{Blueprint, MAX_TOKEN_ID, Piece, PieceKind};
 use super::gguf::byte_token;
 use crate::error::{Error, Result, corrupt, unsupported};
@@ -40,7 +42,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Blueprint> {
             }
         }
     }
-    let added = add_tokens(&mut pieces, file.added_tokens)?;
+    let added = add_tokens(&mut pieces, &file.model.vocab, file.added_tokens)?;
     let around = post_processor::read(file.post_processor.as_ref())?;
     Ok(Blueprint {
         pieces,
@@ -104,14 +106,21 @@ fn place(pieces: &mut Vec<Piece>, id: u32, text: &str, kind: PieceKind) -> Resul
     Ok(())
 }
 
-fn add_tokens(pieces: &mut Vec<Piece>, entries: Vec<AddedTokenEntry>) -> Result<Vec<AddedToken>> {
+/// Marks the added tokens, at the id that the model gives them or else at their own.
+fn add_tokens(
+    pieces: &mut Vec<Piece>,
+    vocabulary: &Vocabulary,
+    entries: Vec<AddedTokenEntry>,
+) -> Result<Vec<AddedToken>> {
+    let known: HashMap<&str, u32> = vocabulary.0.iter().map(|(text, id)| (text.as_str(), *id)).collect();
     let mut added = Vec::with_capacity(entries.len());
     for entry in entries {
         if entry.content.is_empty() {
             continue;
         }
         let kind = if entry.special { PieceKind::Special } else { PieceKind::Literal };
-        place(pieces, entry.id, &entry.content, kind)?;
+        let id = known.get(entry.content.as_str()).copied().unwrap_or(entry.id);
+        place(pieces, id, &entry.content, kind)?;
         added.push(entry.into_token());
     }
     Ok(added)

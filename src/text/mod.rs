@@ -1,8 +1,8 @@
 //! Text ↔ token ids, and messages → text. Pure: no model, no device, no I/O.
 //!
 //! A checkpoint describes its tokenizer in one of two ways ([`TokenizerSource`]); `json` and `gguf`
-//! turn either into the same [`blueprint`](self) from which [`Tokenizer`] is built, so that nothing
-//! behind this module knows where the vocabulary came from.
+//! turn either into the same `Blueprint`, from which [`Tokenizer`] is built, so that nothing behind this
+//! module knows where a vocabulary came from.
 
 mod blueprint;
 mod builtin_template;

@@ -13,9 +13,9 @@ use crate::error::{Result, corrupt, unsupported};
 
 const LLAMA_3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const QWEN_2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
-/// llama.cpp's rule for files that name `default`; after each of these, GPT-2's own.
-const DEFAULT_PUNCTUATION: &str = r"[\p{P}\$\+<=>\^~\|]+";
-const DEFAULT_DIGITS: [&str; 2] = [r"\p{N}+", "[0-9][0-9][0-9]"];
+const GPT_2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+/// What llama.cpp does with files that name `default`, one rule after the other.
+const DEFAULT: [&str; 4] = [r"[\p{P}\$\+<=>\^~\|]+", GPT_2, r"\p{N}+", "[0-9][0-9][0-9]"];
 
 /// How one family cuts text.
 #[derive(Debug)]
@@ -92,11 +92,8 @@ fn olmo() -> Result<PreTokenizer> {
 }
 
 fn llama_cpp_default() -> Result<PreTokenizer> {
-    let mut steps = vec![split(DEFAULT_PUNCTUATION)?, byte_level(true)];
-    // The digit rules see text, so they must come before the bytes are spelled.
-    for (at, digits) in DEFAULT_DIGITS.iter().enumerate() {
-        steps.insert(1 + at, split(digits)?);
-    }
+    let mut steps = DEFAULT.iter().map(|rule| split(rule)).collect::<Result<Vec<_>>>()?;
+    steps.push(byte_level(false));
     Ok(plain(None, sequence(steps)))
 }
 

@@ -136,7 +136,7 @@ impl JsonWriter<'_, '_, '_> {
             return Ok(());
         }
         for character in quoted.chars() {
-            if character.is_ascii() {
+            if matches!(character, ' '..='~') {
                 self.out.push(character);
                 continue;
             }

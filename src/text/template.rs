@@ -18,9 +18,13 @@ use serde_json::Map;
 use super::{MAX_TEXT_BYTES, Message, python};
 use crate::error::{Error, Result, corrupt, invalid, unsupported};
 
-/// Steps that one render may take; minijinja charges one for each instruction and for each 64 bytes of
-/// data. Ordinary templates need some hundred for each message; this many run in about a second.
-const FUEL: u64 = 4_000_000;
+/// Steps that one render may take: minijinja charges one for each instruction and for each 64 bytes of
+/// data. Published templates need about a hundred for each message, so an endless loop ends within
+/// milliseconds. The budget is tight for a second reason: values that a template nests cost a few steps
+/// a level to build, and are freed recursively.
+const FUEL_BASE: u64 = 20_000;
+const FUEL_PER_MESSAGE: u64 = 1_000;
+const FUEL_PER_BYTE: u64 = 1;
 /// Macro calls cost ten levels each. The stack of a WebAssembly module is one MiB.
 const RECURSION_LIMIT: usize = 200;
 const NAME: &str = "chat_template";
@@ -65,7 +69,6 @@ impl ChatTemplate {
         environment.set_auto_escape_callback(|_| AutoEscape::None);
         environment.set_unknown_method_callback(unknown_method_callback);
         environment.set_recursion_limit(RECURSION_LIMIT);
-        environment.set_fuel(Some(FUEL));
         environment.add_filter("tojson", python::to_json);
         environment.add_function("raise_exception", raise_exception);
         environment.add_template_owned(NAME, without_generation_tags(source)).map_err(|error| {
@@ -80,13 +83,19 @@ impl ChatTemplate {
     /// The text of `messages`.
     ///
     /// # Errors
-    /// `invalid_argument` when the template rejects the messages (`raise_exception`: its message is in
+    /// `invalid_argument` when there are no messages, when the template rejects the messages (`raise_exception`: its message is in
     /// the error) or the text exceeds [`MAX_TEXT_BYTES`]; `corrupt_file` when the template does not
     /// finish; `unsupported_format` when it uses something that does not exist here.
     pub fn render(&self, messages: &[Message], options: &RenderOptions) -> Result<String> {
-        let template = self.environment.get_template(NAME).map_err(|error| failure(&error))?;
+        if messages.is_empty() {
+            return Err(invalid!("A chat needs at least one message."));
+        }
+        let variables = variables(messages, options);
+        let mut environment = self.environment.clone();
+        environment.set_fuel(Some(fuel(messages.len(), &variables)));
+        let template = environment.get_template(NAME).map_err(|error| failure(&error))?;
         let mut text = LimitedText::default();
-        template.render_captured_to(variables(messages, options), &mut text).map_err(|error| {
+        template.render_captured_to(with_functions(variables, options), &mut text).map_err(|error| {
             if text.overflowed {
                 return invalid!(
                     "The chat template produces more than {MAX_TEXT_BYTES} bytes of text; shorten the conversation."
@@ -99,10 +108,11 @@ impl ChatTemplate {
     }
 }
 
-/// Everything that a template can name. `tools` and `documents` are always defined, as in transformers.
-fn variables(messages: &[Message], options: &RenderOptions) -> Value {
+/// Every value that a template can name. `tools` and `documents` are always defined, as in
+/// transformers.
+fn variables(messages: &[Message], options: &RenderOptions) -> Map<String, serde_json::Value> {
     let messages: Vec<serde_json::Value> = messages.iter().map(Message::for_template).collect();
-    let mut variables: Map<String, serde_json::Value> = Map::new();
+    let mut variables = Map::new();
     variables.insert("documents".to_owned(), serde_json::Value::Null);
     variables.extend(options.extra.clone());
     variables.insert("messages".to_owned(), serde_json::Value::Array(messages));
@@ -113,14 +123,22 @@ fn variables(messages: &[Message], options: &RenderOptions) -> Value {
             variables.insert(name.to_owned(), token.as_str().into());
         }
     }
+    variables
+}
+
+fn with_functions(variables: Map<String, serde_json::Value>, options: &RenderOptions) -> Value {
     let variables = Value::from(Serde(variables));
-    match options.local_time {
-        Some(now) => {
-            let strftime_now = move |pattern: String| python::strftime(now, &pattern);
-            context! { strftime_now => Value::from_function(strftime_now), ..variables }
-        }
-        None => variables,
-    }
+    let Some(now) = options.local_time else {
+        return variables;
+    };
+    let strftime_now = move |pattern: String| python::strftime(now, &pattern);
+    context! { strftime_now => Value::from_function(strftime_now), ..variables }
+}
+
+/// What a render of these variables may cost.
+fn fuel(messages: usize, variables: &Map<String, serde_json::Value>) -> u64 {
+    let bytes = serde_json::to_string(variables).map_or(0, |text| text.len());
+    FUEL_BASE + FUEL_PER_MESSAGE * messages as u64 + FUEL_PER_BYTE * bytes as u64
 }
 
 /// The error that a template raises about its input.

@@ -61,7 +61,8 @@ impl TokenTable {
         self.special.len()
     }
 
-    /// What `id` adds to a text; nothing for an id outside the vocabulary, as in transformers.
+    /// What `id` adds to a text; nothing for an id outside the vocabulary, which a model whose
+    /// embeddings are padded can produce.
     pub fn output(&self, id: u32) -> &[u8] {
         self.output.get(id as usize).unwrap_or_default()
     }

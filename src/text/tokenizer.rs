@@ -12,9 +12,9 @@ use super::token_table::TokenTable;
 use super::{Detokenizer, TokenizerSource, gguf, json};
 use crate::error::{Result, corrupt, invalid};
 
-/// The longest text that is encoded in one call, in bytes. Encoding needs up to about 100 bytes of
+/// The longest text that is encoded in one call, in bytes. Encoding needs up to about 200 bytes of
 /// memory for each byte of text, and no model that Sterna runs reads a text of this length.
-pub const MAX_TEXT_BYTES: usize = 16 << 20;
+pub const MAX_TEXT_BYTES: usize = 4 << 20;
 
 /// The longest run of white space that is encoded. The regular expressions that split text look
 /// ahead at the end of such a run, and their engine gives up (silently) after a million steps.
@@ -101,15 +101,21 @@ impl Tokenizer {
         self.encode(templated, false)
     }
 
-    /// The text of `ids`, without the special tokens if `skip_special`. Ids outside the vocabulary
-    /// add nothing; bytes that form no character become U+FFFD.
+    /// The text of `ids`, without the special tokens if `skip_special`. Bytes that form no character
+    /// become U+FFFD.
     ///
     /// # Errors
-    /// None at present; a decoder that can fail may come.
+    /// `invalid_argument` for an id that is not in the vocabulary.
     pub fn decode(&self, ids: &[u32], skip_special: bool) -> Result<String> {
         let mut detokenizer = Detokenizer::with_table(self.table(), skip_special);
         let mut text = String::new();
         for id in ids {
+            if *id as usize >= self.vocab_size() {
+                return Err(invalid!(
+                    "Token {id} is not in the vocabulary; ids go from 0 to {}.",
+                    self.vocab_size() - 1
+                ));
+            }
             detokenizer.push_into(*id, &mut text);
         }
         text.push_str(&detokenizer.finish());

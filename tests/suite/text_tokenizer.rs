@@ -1,7 +1,10 @@
 //! Tokenizers against ids from other implementations.
 
 use serde::Deserialize;
-use sterna::text::{ChatTemplate, GgufVocab, Message, RenderOptions, Tokenizer, TokenizerSource};
+use sterna::text::{ChatTemplate, GgufVocab, Message, RenderOptions, Tokenizer};
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+
+use super::{from_gguf, from_json};
 
 const LLAMA_3_STRINGS: &str = include_str!("../fixtures/llama3_tokenizer_strings.json");
 const BIT_7M_TOKENIZER: &[u8] = include_bytes!("../../models/bit-7m/tokenizer.json");
@@ -17,7 +20,7 @@ struct Encoded {
 
 /// Llama 3 from tokenizer.json: the ids of tiktoken and of the JavaScript tokenizer.
 pub fn llama_3_from_json(tokenizer_json: &[u8]) {
-    let tokenizer = Tokenizer::from_source(&TokenizerSource::Json(tokenizer_json.to_vec())).unwrap();
+    let tokenizer = from_json(tokenizer_json).unwrap();
     check_llama_3(&tokenizer);
 }
 
@@ -26,7 +29,7 @@ pub fn llama_3_from_json(tokenizer_json: &[u8]) {
 pub fn llama_3_from_gguf(tokenizer_json: &[u8]) {
     for pre in [Some("llama-bpe"), Some("falcon3"), None] {
         let vocab = GgufVocab { pre: pre.map(str::to_owned), ..gguf_of(tokenizer_json) };
-        check_llama_3(&Tokenizer::from_source(&TokenizerSource::Gguf(Box::new(vocab))).unwrap());
+        check_llama_3(&from_gguf(vocab).unwrap());
     }
 }
 
@@ -96,9 +99,9 @@ struct Config {
 
 /// The embedded model: prompts, ids and generated text as transformers has them.
 pub fn bit_7m() {
-    let tokenizer = Tokenizer::from_source(&TokenizerSource::Json(BIT_7M_TOKENIZER.to_vec())).unwrap();
+    let tokenizer = from_json(BIT_7M_TOKENIZER).unwrap();
     let gguf = GgufVocab { pre: Some("llama-bpe".to_owned()), ..gguf_of(BIT_7M_TOKENIZER) };
-    let from_gguf = Tokenizer::from_source(&TokenizerSource::Gguf(Box::new(gguf))).unwrap();
+    let from_gguf = from_gguf(gguf).unwrap();
     let config: Config = serde_json::from_str(BIT_7M_CONFIG).unwrap();
     let template = ChatTemplate::new(&config.chat_template).unwrap();
     let options = RenderOptions {
@@ -120,5 +123,40 @@ pub fn bit_7m() {
             assert_eq!(tokenizer.decode(&case.greedy_ids, true).unwrap(), case.greedy_text);
         }
         assert_eq!(tokenizer.decode(&case.prompt_ids, !is_chat).unwrap(), case.prompt_text);
+    }
+}
+
+/// A byte-level vocabulary whose merges show where each pre-tokenizer cuts.
+fn cut_vocabulary(pre: &str) -> GgufVocab {
+    let mut tokens: Vec<String> = ByteLevel::alphabet().into_iter().map(String::from).collect();
+    tokens.sort_unstable();
+    let merges = ["1 2", "12 3", "123 4", "Ġ 1", "Ġ x", "Ġ Ġ", "! Ċ", "' S", "' s", "x !", "3 Ġ", "! 1"];
+    tokens.extend(merges.iter().map(|merge| merge.replace(' ', "")));
+    GgufVocab {
+        model: "gpt2".to_owned(),
+        pre: Some(pre.to_owned()),
+        tokens,
+        merges: merges.map(str::to_owned).to_vec(),
+        ..GgufVocab::default()
+    }
+}
+
+/// Each named pre-tokenizer cuts where its family's tokenizer.json does.
+pub fn named_pre_tokenizers_cut_words() {
+    let text = "x1234  x!\n 1'S\u{201c}1x's   12\u{65}\u{301}";
+    let cases = [
+        ("llama-bpe", "x 123 4 Ġ Ġx !Ċ Ġ 1 'S â Ģ ľ 1 x 's ĠĠ Ġ 12 e Ì ģ"),
+        ("falcon_e", "x 123 4 Ġ Ġx !Ċ Ġ 1 'S â Ģ ľ 1 x 's ĠĠ Ġ 12 e Ì ģ"),
+        ("qwen2", "x 1 2 3 4 Ġ Ġx !Ċ Ġ 1 'S â Ģ ľ 1 x 's ĠĠ Ġ 1 2 Ã ©"),
+        ("smollm", "x 1 2 3 4 Ġ Ġx ! Ċ Ġ 1 ' S â Ģ ľ 1 x 's ĠĠ Ġ 1 2 e Ì ģ"),
+        ("gpt-2", "x 1234 Ġ Ġx ! Ċ Ġ1 ' S â Ģ ľ 1 x 's ĠĠ Ġ 12 e Ì ģ"),
+        ("olmo", "x 1234 Ġ Ġx ! Ċ Ġ1 ' S â Ģ ľ 1 x 's ĠĠ Ġ 12 Ã ©"),
+        ("default", "x 123 4 Ġ Ġx ! Ċ Ġ 1 ' S â Ģ ľ 1 x ' s ĠĠ Ġ 12 e Ì ģ"),
+    ];
+    for (pre, expected) in cases {
+        let tokenizer = from_gguf(cut_vocabulary(pre)).unwrap();
+        let ids = tokenizer.encode(text, false).unwrap();
+        let tokens: Vec<String> = ids.iter().map(|id| tokenizer.token_text(*id).unwrap()).collect();
+        assert_eq!(tokens.join(" "), expected, "{pre}");
     }
 }
