@@ -52,12 +52,6 @@ impl Assembly {
         }
     }
 
-    /// The roles whose weight some directory lists.
-    pub fn planned_weights(&self) -> BTreeSet<Role> {
-        let weights = self.planned.iter().filter(|(_, part)| *part == Part::Weight as u8);
-        weights.map(|(role, _)| *role).collect()
-    }
-
     /// The roles that are finished.
     pub fn done(&self) -> &BTreeSet<Role> {
         &self.done

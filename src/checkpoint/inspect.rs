@@ -95,7 +95,7 @@ fn describe(entry: &TensorEntry, job: Option<&Job>) -> (String, u64) {
                 Coding::Master(_) => format!("{label} master weights"),
                 _ => label,
             };
-            (label, (rows * cols) as u64)
+            (label, rows as u64 * cols as u64)
         }
         Some((Part::Weight, Form::Vector { .. })) => (label, entry.elements()),
         Some(_) => (label, 0),

@@ -5,6 +5,7 @@ mod assembly;
 mod entry;
 mod gguf;
 mod gguf_config;
+mod headers;
 mod hf_config;
 mod inspect;
 mod metadata;
@@ -17,6 +18,7 @@ mod sink;
 mod sniff;
 mod spec;
 mod special;
+mod ternary_sinks;
 mod walk;
 
 pub use crate::quant::I2sLayout;

@@ -91,6 +91,14 @@ pub(super) struct Plan {
     pub ignored: usize,
 }
 
+impl Plan {
+    /// The roles whose weight the file has.
+    pub fn weights(&self) -> BTreeSet<Role> {
+        let weights = self.jobs.iter().filter(|job| job.part == Part::Weight);
+        weights.map(|job| job.role).collect()
+    }
+}
+
 /// What a plan is made from.
 pub(super) struct Planner<'a> {
     pub spec: &'a ModelSpec,
@@ -285,7 +293,7 @@ impl Planner<'_> {
                     ));
                 }
                 check_shape(entry, &[rows, cols / group])?;
-                rows * (cols / group)
+                rows.saturating_mul(cols / group)
             }
             _ => {
                 let shape = role.shape(&self.spec.config).unwrap_or_default();
@@ -307,10 +315,10 @@ impl Form {
             Form::Vector { len, .. } => 4 * len as u64,
             Form::Matrix { rows, cols, coding, .. } => match coding {
                 Coding::Dense(encoding) | Coding::Floats(encoding) => {
-                    (rows * encoding.row_bytes(cols).unwrap_or(0)) as u64
+                    rows as u64 * encoding.row_bytes(cols).unwrap_or(0) as u64
                 }
                 Coding::Blocks(encoding) => {
-                    ternary_bytes(rows, cols) + 4 * (rows * cols.div_ceil(encoding.block().0)) as u64
+                    ternary_bytes(rows, cols) + 4 * rows as u64 * cols.div_ceil(encoding.block().0) as u64
                 }
                 Coding::Master(_) | Coding::I2S(_) | Coding::Packed | Coding::Mlx => {
                     ternary_bytes(rows, cols) + 4
@@ -321,7 +329,7 @@ impl Form {
 }
 
 fn ternary_bytes(rows: usize, cols: usize) -> u64 {
-    (rows.next_multiple_of(GROUP_ROWS) * cols.next_multiple_of(COL_ALIGN) / 4) as u64
+    rows.next_multiple_of(GROUP_ROWS) as u64 * cols.next_multiple_of(COL_ALIGN) as u64 / 4
 }
 
 /// The roles that every layer of the family fills.

@@ -1,24 +1,20 @@
 //! The reader that callers feed: file after file, piece after piece.
 
-use super::assembly::Assembly;
-use super::entry::{self, Layout, TensorEntry};
-use super::inspect::{self, Format, InspectReport, TensorSummary};
-use super::metadata::Metadata;
-use super::names::Naming;
-use super::plan::Planner;
-use super::side_files::{SideFile, SideFiles, SideKind};
-use super::sniff::{self, Container};
-use super::spec::{InputRule, ModelSpec};
-use super::walk::Walk;
-use super::{Checkpoint, LoadedTensor, gguf, gguf_config, hf_config, safetensors, special};
-use crate::error::{corrupt, invalid, unsupported};
-use crate::model::{LinearInput, ModelConfig, RopeScaling};
-use crate::quant::I2sLayout;
-use crate::{Error, Result};
 use serde::Deserialize;
 
+use super::headers::Weights;
+use super::inspect::{self, Format, InspectReport};
+use super::side_files::{SideFile, SideFiles, SideKind};
+use super::sniff::{self, Container};
+use super::walk::Walk;
+use super::{Checkpoint, LoadedTensor, entry, gguf, safetensors, special};
+use crate::error::{corrupt, invalid};
+use crate::model::{LinearInput, ModelConfig};
+use crate::quant::I2sLayout;
+use crate::{Error, Result};
+
 /// What the caller knows better than the files.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadOptions {
     pub activations: ActivationChoice,
     pub i2s_layout: I2sLayout,
@@ -66,22 +62,6 @@ enum Body {
     Data(Walk),
     /// The rest of a file whose header showed a problem.
     Refused,
-}
-
-/// What the headers of weights files said.
-struct Weights {
-    format: Format,
-    architecture: String,
-    /// `None` where the model is not one that Sterna runs.
-    spec: Option<ModelSpec>,
-    metadata: Option<Metadata>,
-    shown: Vec<(String, String)>,
-    tensors: Vec<(TensorSummary, u64)>,
-    file_bytes: u64,
-    resident_bytes: u64,
-    planned: usize,
-    done: usize,
-    assembly: Assembly,
 }
 
 impl CheckpointReader {
@@ -150,8 +130,8 @@ impl CheckpointReader {
     /// index was.
     pub fn progress(&self) -> (usize, usize) {
         let Some(weights) = &self.weights else { return (0, 0) };
-        let listed = self.side.index.as_ref().map_or(0, |index| index.tensors);
-        (weights.done, weights.planned.max(listed))
+        let indexed = self.side.index.as_ref().map_or(0, |index| index.tensors);
+        (weights.done, weights.listed.max(indexed))
     }
 
     /// Bytes that the tensors of the headers read so far will keep: an upper bound for float files whose
@@ -162,7 +142,7 @@ impl CheckpointReader {
 
     /// The model's configuration, once a header has been read. `linear_input` may still change.
     pub fn config(&self) -> Option<&ModelConfig> {
-        self.weights.as_ref()?.spec.as_ref().map(|spec| &spec.config)
+        self.weights.as_ref()?.spec.as_ref().ok().map(|spec| &spec.config)
     }
 
     /// What the headers read so far say.
@@ -185,7 +165,7 @@ impl CheckpointReader {
             parameters: weights.tensors.iter().map(|(_, parameters)| parameters).sum(),
             encodings: inspect::encodings(&weights.tensors),
             file_bytes: weights.file_bytes,
-            metadata: weights.shown.iter().cloned().chain(shown_config).collect(),
+            metadata: weights.shown_metadata.iter().cloned().chain(shown_config).collect(),
             tensors: weights.tensors.iter().map(|(tensor, _)| tensor.clone()).collect(),
         })
     }
@@ -210,19 +190,7 @@ impl CheckpointReader {
                  config.json"
             ));
         };
-        let Some(spec) = weights.spec.take() else {
-            return Err(corrupt!("the checkpoint has no model configuration"));
-        };
-        weights.assembly.check_slots()?;
-        self.planner(&spec, weights.format).check_complete(weights.assembly.done())?;
-        let mut config = spec.config.clone();
-        if spec.input == InputRule::ByScales {
-            config.linear_input = weights.assembly.input_by_scales();
-        }
-        if let Some(factors) = weights.assembly.rope_factors.take() {
-            config.rope.scaling = join_scaling(config.rope.scaling, factors)?;
-        }
-        let config = self.with_options(config);
+        let config = self.with_options(weights.final_config()?);
         let text = special::collect(self.side, weights.metadata, config.vocab_size);
         let checkpoint = Checkpoint {
             config,
@@ -252,14 +220,6 @@ impl CheckpointReader {
             ActivationChoice::Float => config.linear_input = LinearInput::Float,
         }
         config
-    }
-
-    fn planner<'a>(&self, spec: &'a ModelSpec, format: Format) -> Planner<'a> {
-        let naming = match format {
-            Format::Gguf => Naming::Gguf,
-            Format::Safetensors => Naming::HuggingFace,
-        };
-        Planner { spec, naming, i2s_layout: self.options.i2s_layout }
     }
 
     fn push_open(&mut self, open: &mut OpenFile, mut bytes: &[u8]) -> Result<()> {
@@ -332,16 +292,21 @@ impl CheckpointReader {
         Ok(())
     }
 
+    /// A model that cannot be run becomes the reader's problem; the rest of its file is skipped.
+    fn walk(&mut self, walk: Result<Walk>) -> Option<Walk> {
+        match walk {
+            Ok(walk) => Some(walk),
+            Err(error) => {
+                self.problem = Some(error);
+                None
+            }
+        }
+    }
+
     fn gguf_header(&mut self, header: gguf::GgufHeader, size: Option<u64>) -> Result<Option<Walk>> {
-        let layout = entry::gguf_layout(&header, size)?;
-        let spec = gguf_config::model_spec(&header.metadata, &layout.entries);
-        let architecture = header.metadata.text("general.architecture").unwrap_or("unknown").to_owned();
-        let mut weights = Weights::new(Format::Gguf, architecture);
-        weights.shown = header.metadata.shown();
-        weights.metadata = Some(header.metadata);
-        weights.take_spec(spec, &mut self.problem);
+        let (weights, walk) = Weights::from_gguf(header, size, self.options.i2s_layout)?;
         self.weights = Some(weights);
-        Ok(self.plan(layout, header.end, true))
+        Ok(self.walk(walk))
     }
 
     fn safetensors_header(
@@ -349,79 +314,17 @@ impl CheckpointReader {
         header: safetensors::SafetensorsHeader,
         open: &OpenFile,
     ) -> Result<Option<Walk>> {
-        let end = header.entries.last().map_or(header.end, TensorEntry::end);
+        let end = header.data_end();
         if let Some(size) = open.size.filter(|size| *size != end) {
             return Err(match size < end {
                 true => entry::cut_short(size, end),
                 false => corrupt!("{} has {} bytes more than its header lists", open.name, size - end),
             });
         }
-        if self.weights.is_none() {
-            let architecture = hf_config::architecture(&self.side.config);
-            let mut weights = Weights::new(Format::Safetensors, architecture.unwrap_or("unknown".into()));
-            let spec = match self.side.config.is_object() {
-                true => hf_config::model_spec(&self.side.config),
-                false => Err(corrupt!(
-                    "safetensors weights need the model's config.json, given before them: it says what \
-                     model they are"
-                )),
-            };
-            weights.take_spec(spec, &mut self.problem);
-            self.weights = Some(weights);
-        }
-        if let Some(weights) = &mut self.weights {
-            let new = header.metadata.iter().filter(|entry| !weights.shown.contains(entry));
-            let new: Vec<_> = new.cloned().collect();
-            weights.shown.extend(new);
-        }
-        let layout = Layout { entries: header.entries, end, padded_end: end };
         let whole = self.side.index.is_none() && !open.name.contains("-of-");
-        Ok(self.plan(layout, header.end, whole))
-    }
-
-    /// Plans the tensors of a file. A model that cannot be run becomes the reader's problem.
-    fn plan(&mut self, layout: Layout, position: u64, whole: bool) -> Option<Walk> {
-        let mut weights = self.weights.take()?;
-        weights.file_bytes += layout.padded_end;
-        let planned = match weights.spec.take() {
-            None => None,
-            Some(spec) => {
-                let result = self.plan_with(&spec, &mut weights, &layout, whole);
-                weights.spec = Some(spec);
-                match result {
-                    Ok(jobs) => Some(jobs),
-                    Err(error) => {
-                        self.problem = self.problem.take().or(Some(error));
-                        None
-                    }
-                }
-            }
-        };
-        let jobs = planned.as_ref().map(|plan| plan.jobs.as_slice()).unwrap_or_default();
-        weights.tensors.extend(inspect::summarize(&layout.entries, jobs));
-        weights.resident_bytes += jobs.iter().map(|job| job.form.resident_bytes()).sum::<u64>();
-        self.weights = Some(weights);
-        planned.map(|plan| Walk::new(plan.jobs, position, layout.end, layout.padded_end))
-    }
-
-    fn plan_with(
-        &self,
-        spec: &ModelSpec,
-        weights: &mut Weights,
-        layout: &Layout,
-        whole: bool,
-    ) -> Result<super::plan::Plan> {
-        let planner = self.planner(spec, weights.format);
-        let plan = planner.plan(&layout.entries)?;
-        weights.planned += plan.jobs.len() + plan.ignored;
-        weights.done += plan.ignored;
-        for job in &plan.jobs {
-            weights.assembly.expect(job)?;
-        }
-        if whole {
-            planner.check_complete(&weights.assembly.planned_weights())?;
-        }
-        Ok(plan)
+        let weights = self.weights.get_or_insert_with(|| Weights::of_config(&self.side.config));
+        let walk = weights.add_safetensors(header, whole);
+        Ok(self.walk(walk))
     }
 
     fn end_open(&mut self, mut open: OpenFile) -> Result<()> {
@@ -443,42 +346,5 @@ impl CheckpointReader {
             Body::Data(walk) => walk.finish(open.received),
             Body::Start(_) | Body::Refused => Ok(()),
         }
-    }
-}
-
-impl Weights {
-    fn new(format: Format, architecture: String) -> Self {
-        Self {
-            format,
-            architecture,
-            spec: None,
-            metadata: None,
-            shown: Vec::new(),
-            tensors: Vec::new(),
-            file_bytes: 0,
-            resident_bytes: 0,
-            planned: 0,
-            done: 0,
-            assembly: Assembly::default(),
-        }
-    }
-
-    fn take_spec(&mut self, spec: Result<ModelSpec>, problem: &mut Option<Error>) {
-        match spec {
-            Ok(spec) => self.spec = Some(spec),
-            Err(error) => *problem = Some(error),
-        }
-    }
-}
-
-fn join_scaling(scaling: RopeScaling, factors: Vec<f32>) -> Result<RopeScaling> {
-    if scaling != RopeScaling::None {
-        return Err(unsupported!(
-            "the GGUF file has both rope_freqs.weight and rope scaling metadata, which Sterna does not combine"
-        ));
-    }
-    match factors.iter().all(|factor| *factor > 0.0) {
-        true => Ok(RopeScaling::Factors { factors }),
-        false => Err(corrupt!("rope_freqs.weight holds a factor that is not positive")),
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 
 use safetensors::Dtype;
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
 use super::entry::{Stored, TensorEntry};
 use crate::Result;
@@ -15,6 +15,7 @@ use crate::quant::DenseEncoding;
 
 /// The limit that the reference implementation sets.
 pub(super) const MAX_HEADER: u64 = 100_000_000;
+const MAX_TENSORS: usize = 1 << 17;
 const LENGTH_BYTES: usize = 8;
 
 /// A parsed header.
@@ -24,6 +25,13 @@ pub(super) struct SafetensorsHeader {
     pub metadata: Vec<(String, String)>,
     /// Where the header ends and the data starts.
     pub end: u64,
+}
+
+impl SafetensorsHeader {
+    /// Where the data, and with it the file, ends.
+    pub fn data_end(&self) -> u64 {
+        self.entries.last().map_or(self.end, TensorEntry::end)
+    }
 }
 
 /// Takes the bytes of a header in pieces of any size.
@@ -154,6 +162,8 @@ impl<'de> Deserialize<'de> for Directory {
                     if key == "__metadata__" {
                         let entries: serde_json::Map<String, serde_json::Value> = map.next_value()?;
                         directory.metadata = entries.iter().map(super::inspect::shown_json).collect();
+                    } else if directory.tensors.len() == MAX_TENSORS {
+                        return Err(A::Error::custom(format!("it lists more than {MAX_TENSORS} tensors")));
                     } else {
                         directory.tensors.push((key, map.next_value()?));
                     }

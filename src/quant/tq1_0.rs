@@ -13,7 +13,7 @@ const POWERS: [u8; 5] = [1, 3, 9, 27, 81];
 /// Trit `index` (0 is the most significant) of a fixed-point base-3 byte.
 #[inline]
 pub(super) fn trit(byte: u8, index: usize) -> u8 {
-    (u16::from(byte.wrapping_mul(POWERS[index])) * 3 >> 8) as u8
+    ((u16::from(byte.wrapping_mul(POWERS[index])) * 3) >> 8) as u8
 }
 
 /// Decodes one block to [`CODES`] codes; returns the scale.

@@ -6,7 +6,9 @@
 //!   2⁻³⁰ of the token's largest value, less than what `f32` sums lose, and sums are exact and hence
 //!   the same on every device.
 
+use super::norm::normalised;
 use super::tensor::CpuTensor;
+use crate::backend::Norm;
 use crate::model::LinearInput;
 use crate::quant::ternary::{CHUNK_COLS, COL_ALIGN, STREAMS};
 use std::cell::OnceCell;
@@ -14,7 +16,7 @@ use std::cell::OnceCell;
 /// Bits of the lower plane of a fixed-point input.
 pub const PLANE_BITS: u32 = 15;
 /// Largest magnitude of a fixed-point input: both planes fit `i16` with a bit to spare.
-const FIXED_MAX: f32 = (1u32 << 29) as f32;
+const FIXED_MAX: f64 = (1u32 << 29) as f64;
 
 /// The prepared input of linears.
 #[derive(Debug)]
@@ -29,6 +31,25 @@ impl CpuInput {
         Self { values, kind, codes: OnceCell::new() }
     }
 
+    /// RMSNorm, then quantisation, in one go: int8 codes are rounded from the norm's `f64` values. A
+    /// value within an `f32` rounding error of a tie thus falls as the exact mathematics has it, which
+    /// keeps logits the same where another order of operations would flip a code.
+    pub fn normalised(x: &CpuTensor, norm: &Norm<'_, Vec<f32>>, kind: LinearInput) -> Self {
+        let mut values = CpuTensor::zeros(x.tokens(), x.width());
+        let mut codes = (kind == LinearInput::Int8).then(|| Codes::new(x.tokens(), x.width(), kind));
+        let mut row = vec![0.0f64; x.width()];
+        for token in 0..x.tokens() {
+            normalised(x.row(token), norm.weight, norm.eps, &mut row);
+            for (value, exact) in values.row_mut(token).iter_mut().zip(&row) {
+                *value = *exact as f32;
+            }
+            if let Some(codes) = &mut codes {
+                codes.push(&row);
+            }
+        }
+        Self { values, kind, codes: codes.map(OnceCell::from).unwrap_or_default() }
+    }
+
     /// The float values, for dense linears.
     pub fn values(&self) -> &CpuTensor {
         &self.values
@@ -36,7 +57,14 @@ impl CpuInput {
 
     /// The integer form, for ternary linears; made on first use.
     pub fn codes(&self) -> &Codes {
-        self.codes.get_or_init(|| Codes::new(&self.values, self.kind))
+        self.codes.get_or_init(|| {
+            let (tokens, width) = (self.values.tokens(), self.values.width());
+            let mut codes = Codes::new(tokens, width, self.kind);
+            for token in 0..tokens {
+                codes.push_single(self.values.row(token));
+            }
+            codes
+        })
     }
 }
 
@@ -44,49 +72,75 @@ impl CpuInput {
 /// step, stream after stream, the eight even columns and then the eight odd ones.
 #[derive(Debug)]
 pub struct Codes {
-    tokens: usize,
+    kind: LinearInput,
     padded: usize,
     planes: usize,
     data: Vec<i16>,
-    steps: Vec<f32>,
+    scales: Vec<f32>,
+    integers: Vec<i32>,
 }
 
 impl Codes {
-    pub fn new(values: &CpuTensor, kind: LinearInput) -> Self {
-        let padded = values.width().next_multiple_of(COL_ALIGN);
+    fn new(tokens: usize, width: usize, kind: LinearInput) -> Self {
+        let padded = width.next_multiple_of(COL_ALIGN);
         let planes = match kind {
             LinearInput::Int8 => 1,
             LinearInput::Float => 2,
         };
-        let mut codes = Self {
-            tokens: values.tokens(),
+        Self {
+            kind,
             padded,
             planes,
-            data: vec![0; values.tokens() * planes * padded],
-            steps: Vec::with_capacity(values.tokens()),
+            data: Vec::with_capacity(tokens * planes * padded),
+            scales: Vec::with_capacity(tokens),
+            integers: vec![0; padded],
+        }
+    }
+
+    /// Appends a token in double precision.
+    fn push(&mut self, row: &[f64]) {
+        let max = row.iter().fold(0.0f64, |max, x| x.abs().max(max));
+        let scale = match self.kind {
+            // The quantiser of BitNet b1.58.
+            LinearInput::Int8 => 127.0 / max.max(1e-5),
+            LinearInput::Float => FIXED_MAX / max.max(f64::from(f32::MIN_POSITIVE)),
         };
-        let mut integers = vec![0i32; padded];
-        for token in 0..values.tokens() {
-            let scale = match kind {
-                LinearInput::Int8 => int8_codes(values.row(token), &mut integers),
-                LinearInput::Float => fixed_point(values.row(token), &mut integers),
-            };
-            codes.steps.push(scale);
-            let planes = &mut codes.data[token * planes * padded..(token + 1) * planes * padded];
-            match kind {
-                LinearInput::Int8 => permute(&integers, planes, |x| x as i16),
-                LinearInput::Float => {
-                    let (high, low) = planes.split_at_mut(padded);
-                    permute(&integers, high, |x| (x >> PLANE_BITS) as i16);
-                    permute(&integers, low, |x| (x & ((1 << PLANE_BITS) - 1)) as i16);
-                }
+        for (integer, value) in self.integers.iter_mut().zip(row) {
+            *integer = (value * scale).round_ties_even() as i32;
+        }
+        self.store(scale as f32);
+    }
+
+    /// Appends a token in single precision, with the roundings that the quantiser's definition has.
+    fn push_single(&mut self, row: &[f32]) {
+        let max = row.iter().fold(0.0f32, |max, x| x.abs().max(max));
+        let scale = match self.kind {
+            LinearInput::Int8 => 127.0 / max.max(1e-5),
+            LinearInput::Float => FIXED_MAX as f32 / max.max(f32::MIN_POSITIVE * FIXED_MAX as f32),
+        };
+        for (integer, value) in self.integers.iter_mut().zip(row) {
+            *integer = (value * scale).round_ties_even() as i32;
+        }
+        self.store(scale);
+    }
+
+    fn store(&mut self, scale: f32) {
+        self.scales.push(scale);
+        let start = self.data.len();
+        self.data.resize(start + self.planes * self.padded, 0);
+        let planes = &mut self.data[start..];
+        match self.kind {
+            LinearInput::Int8 => permute(&self.integers, planes, |x| x as i16),
+            LinearInput::Float => {
+                let (high, low) = planes.split_at_mut(self.padded);
+                permute(&self.integers, high, |x| (x >> PLANE_BITS) as i16);
+                permute(&self.integers, low, |x| (x & ((1 << PLANE_BITS) - 1)) as i16);
             }
         }
-        codes
     }
 
     pub fn tokens(&self) -> usize {
-        self.tokens
+        self.scales.len()
     }
 
     pub fn padded_cols(&self) -> usize {
@@ -105,30 +159,8 @@ impl Codes {
 
     /// `value = integer / scale(token)`
     pub fn scale(&self, token: usize) -> f32 {
-        self.steps[token]
+        self.scales[token]
     }
-}
-
-/// The quantiser of BitNet b1.58: `round_half_even(x · s)`, `s = 127 / max(max|x|, 1e-5)`. Returns `s`.
-fn int8_codes(x: &[f32], out: &mut [i32]) -> f32 {
-    let scale = 127.0 / max_abs(x).max(1e-5);
-    for (out, x) in out.iter_mut().zip(x) {
-        *out = (x * scale).round_ties_even().clamp(-128.0, 127.0) as i32;
-    }
-    scale
-}
-
-/// Fixed point with 29 bits of magnitude. Returns the scale.
-fn fixed_point(x: &[f32], out: &mut [i32]) -> f32 {
-    let scale = FIXED_MAX / max_abs(x).max(f32::MIN_POSITIVE * FIXED_MAX);
-    for (out, x) in out.iter_mut().zip(x) {
-        *out = (x * scale).round_ties_even() as i32;
-    }
-    scale
-}
-
-fn max_abs(x: &[f32]) -> f32 {
-    x.iter().fold(0.0, |max, x| x.abs().max(max))
 }
 
 fn permute(integers: &[i32], out: &mut [i16], part: impl Fn(i32) -> i16) {

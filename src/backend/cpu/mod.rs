@@ -64,11 +64,7 @@ impl Backend for Cpu {
     }
 
     fn norm_quantize(&self, x: &CpuTensor, norm: Norm<'_, Vec<f32>>, input: LinearInput) -> CpuInput {
-        let mut out = CpuTensor::zeros(x.tokens(), x.width());
-        for token in 0..x.tokens() {
-            norm::rms_norm(x.row(token), norm.weight, norm.eps, out.row_mut(token));
-        }
-        CpuInput::new(out, input)
+        CpuInput::normalised(x, &norm, input)
     }
 
     fn quantize(&self, x: CpuTensor, input: LinearInput) -> CpuInput {

@@ -1,0 +1,49 @@
+// Where a browser gets the wasm module from, in a page or in a worker.
+
+import { NetworkError, UnsupportedBrowserError } from "./errors.js";
+import type { Platform, WasmInstance } from "./local-engine.js";
+import type { WasmApi } from "./wasm-api.js";
+
+async function instantiate(wasmUrl: string | undefined): Promise<WasmInstance> {
+	const api: WasmApi = await import("sterna-wasm");
+	const url = wasmUrl ?? new URL("./sterna_bg.wasm", import.meta.url).href;
+	let response: Response;
+	try {
+		response = await fetch(url);
+	} catch (cause) {
+		throw new NetworkError(`The engine could not be fetched from ${url}.`, url, { cause });
+	}
+	if (!response.ok || response.headers.get("content-type")?.startsWith("text/html")) {
+		throw new NetworkError(
+			`The engine is not at ${url} (HTTP status ${response.status}). Serve sterna_bg.wasm beside the package's scripts, or give its address as 'wasmUrl'.`,
+			url,
+			{ status: response.status },
+		);
+	}
+	try {
+		const { memory } = await api.default({ module_or_path: response });
+		return { api, memory };
+	} catch (cause) {
+		if (!(cause instanceof WebAssembly.CompileError)) throw cause;
+		throw new UnsupportedBrowserError(
+			`This browser cannot run the engine; it needs WebAssembly with SIMD (${cause.message}). Update the browser.`,
+			{ cause },
+		);
+	}
+}
+
+let instance: Promise<WasmInstance> | undefined;
+
+/** The platform of a page or a worker. A failed start is tried anew by the next load. */
+export function browserPlatform(fetcher: typeof fetch = (...args) => fetch(...args)): Platform {
+	return {
+		fetch: fetcher,
+		instantiate(wasmUrl) {
+			instance ??= instantiate(wasmUrl).catch((error) => {
+				instance = undefined;
+				throw error;
+			});
+			return instance;
+		},
+	};
+}

@@ -1,0 +1,57 @@
+// The engine's interface: what the public model needs, whether the engine runs in this thread or in a
+// worker. Arguments and results are plain data.
+
+import type { SourceSpec } from "./files/source.js";
+import type { Delta, GenerationResult, LoadProgress, Message, ModelInfo, ModelStats } from "./types.js";
+import type { LoaderOptions, WasmGenerationOptions } from "./wasm-api.js";
+
+/** How an engine loads. */
+export interface EngineLoadOptions extends LoaderOptions {
+	/** The address of the wasm module, where it is not beside the scripts. */
+	wasmUrl?: string;
+}
+
+/** What text is generated from. */
+export type Prompt =
+	| { kind: "messages"; messages: Message[] }
+	| { kind: "text"; text: string }
+	| { kind: "ids"; ids: Uint32Array };
+
+/** What an evaluation gives: rows of logits, or the negative log-likelihood of each token from the second on. */
+export type EvaluationKind = "logits" | "nll";
+
+/** Stopping and watching a call. */
+export interface CallContext<Event> {
+	signal?: AbortSignal;
+	onEvent?: (event: Event) => void;
+}
+
+/** Starts engines. */
+export interface EngineHost {
+	load(source: SourceSpec, options: EngineLoadOptions, context: CallContext<LoadProgress>): Promise<Engine>;
+}
+
+/** A loaded model. Long calls wait for their turn; the others do not. */
+export interface Engine {
+	readonly info: ModelInfo;
+	generate(
+		prompt: Prompt,
+		options: WasmGenerationOptions,
+		context: CallContext<Delta>,
+	): Promise<GenerationResult>;
+	/** Evaluates text or ids in one pass. */
+	evaluate(
+		input: string | Uint32Array,
+		kind: EvaluationKind,
+		context: CallContext<{ done: number; total: number }>,
+	): Promise<Float32Array>;
+	tokenize(text: string, addSpecialTokens: boolean): Promise<Uint32Array>;
+	detokenize(ids: Uint32Array, skipSpecialTokens: boolean): Promise<string>;
+	/** The prompt that a chat model is given for messages. */
+	applyChatTemplate(messages: Message[], addGenerationPrompt: boolean): Promise<string>;
+	/** How many tokens messages or a text are. */
+	countTokens(input: string | Message[]): Promise<number>;
+	stats(): Promise<ModelStats>;
+	/** Aborts what runs and frees everything. */
+	dispose(): Promise<void>;
+}

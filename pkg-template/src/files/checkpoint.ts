@@ -1,0 +1,146 @@
+// What a checkpoint consists of, wherever it lies: small side files and weights, each a stream of bytes.
+
+import {
+	CorruptFileError,
+	InvalidArgumentError,
+	type SternaError,
+	UnsupportedFormatError,
+} from "../errors.js";
+import { type Pieces, peek, readAll } from "./pieces.js";
+import { SNIFF_BYTES, sniff } from "./sniff.js";
+
+/** One file. It can be opened again, and a stream that is not read to its end is closed. */
+export interface CheckpointFile {
+	/** The bare name. */
+	name: string;
+	/** Bytes, where known before opening. */
+	size?: number;
+	/** Opens the file; `size` is then exact where the place tells. */
+	open(signal: AbortSignal | undefined): Promise<{ size?: number; pieces: Pieces }>;
+}
+
+/** A checkpoint's files. */
+export interface Checkpoint {
+	/** Configuration, tokenizer and the like, in the order in which the loader wants them. */
+	sideFiles(signal: AbortSignal | undefined): Promise<{ name: string; bytes: Uint8Array }[]>;
+	/** The weights; `shards` are the names that an index listed, if there is one. */
+	weights(shards: string[], signal: AbortSignal | undefined): Promise<CheckpointFile[]>;
+}
+
+/** The index of a sharded safetensors checkpoint. */
+export const INDEX_FILE = "model.safetensors.index.json";
+
+/** The side files that the loader knows, in the order in which it wants them. */
+export const SIDE_FILES = [
+	"config.json",
+	"generation_config.json",
+	"tokenizer.json",
+	"tokenizer_config.json",
+	"special_tokens_map.json",
+	"chat_template.jinja",
+	INDEX_FILE,
+];
+
+/** No tokenizer or configuration is larger; what is, is not read into memory. */
+const MAX_SIDE_FILE = 256 << 20;
+
+/** `model-00002-of-00005.safetensors` → the names of all five; `undefined` for other names. */
+export function shardNames(name: string): string[] | undefined {
+	const [, stem, digits, count] = /^(.*)-(\d{5})-of-(\d{5})\.safetensors$/.exec(name) ?? [];
+	if (!digits || Number(count) > 10_000) return undefined;
+	return Array.from(
+		{ length: Number(count) },
+		(_, i) => `${stem}-${String(i + 1).padStart(5, "0")}-of-${count}.safetensors`,
+	);
+}
+
+/** Reads a side file whole. */
+export async function readSideFile(
+	file: CheckpointFile,
+	signal: AbortSignal | undefined,
+): Promise<{ name: string; bytes: Uint8Array }> {
+	const { pieces } = await file.open(signal);
+	const bytes = await readAll(pieces, MAX_SIDE_FILE);
+	if (!bytes)
+		throw new CorruptFileError(`${file.name} has over 256 MiB; a file of that name should be small.`);
+	return { name: file.name, bytes };
+}
+
+/** The list of names as a person reads it, shortened. */
+function listed(names: string[]): string {
+	const shown = names.slice(0, 8).join(", ");
+	return names.length > 8 ? `${shown} and ${names.length - 8} more` : shown;
+}
+
+/** The weights among files whose names are all known: the listed shards, or the one weights file. */
+function pickWeights(
+	files: CheckpointFile[],
+	shards: string[],
+	chosen: string | undefined,
+): CheckpointFile[] {
+	const byName = new Map(files.map((file) => [file.name, file]));
+	const candidates = files.filter((file) => /\.(gguf|safetensors)$/i.test(file.name));
+	const wanted = (chosen && (shardNames(chosen) ?? [chosen])) || (shards.length > 0 ? shards : undefined);
+	if (wanted) {
+		const missing = wanted.filter((name) => !byName.has(name));
+		if (missing.length > 0) {
+			throw new InvalidArgumentError(`The model has more files: also give ${listed(missing)}.`);
+		}
+		return wanted.map((name) => byName.get(name)!);
+	}
+	const [first] = candidates;
+	if (!first) {
+		throw new InvalidArgumentError(
+			`There are no weights among the files (${listed(files.map((file) => file.name))}): give a .gguf or a .safetensors file.`,
+		);
+	}
+	const all = shardNames(first.name);
+	if (all) return pickWeights(files, all, undefined);
+	if (candidates.length > 1) {
+		throw new InvalidArgumentError(
+			`There is more than one model among the files (${listed(candidates.map((file) => file.name))}): give one of them.`,
+		);
+	}
+	return [first];
+}
+
+/** A checkpoint whose files are all at hand: dropped ones, or those of a folder. `chosen` names the weights. */
+export function fileSet(files: CheckpointFile[], chosen?: string): Checkpoint {
+	return {
+		async sideFiles(signal) {
+			const found = SIDE_FILES.flatMap((name) => files.find((file) => file.name === name) ?? []);
+			const wanted = chosen && shardNames(chosen) ? found.filter((file) => file.name !== INDEX_FILE) : found;
+			return Promise.all(wanted.map((file) => readSideFile(file, signal)));
+		},
+		async weights(shards) {
+			return pickWeights(files, shards, chosen);
+		},
+	};
+}
+
+/** A file without a telling name: its first bytes give the extension. */
+export async function nameByContent(
+	file: CheckpointFile,
+	signal: AbortSignal | undefined,
+): Promise<CheckpointFile> {
+	if (/\.(gguf|safetensors)$/i.test(file.name)) return file;
+	const { pieces } = await file.open(signal);
+	const { head, close } = await peek(pieces, SNIFF_BYTES);
+	await close();
+	const format = sniff(head);
+	if (format === "gguf" || format === "safetensors") return { ...file, name: `model.${format}` };
+	throw refusal(format, file.name || "The file");
+}
+
+/** The error for a file that is not a checkpoint. */
+export function refusal(format: ReturnType<typeof sniff>, name: string): SternaError {
+	if (format === "git-lfs") {
+		return new UnsupportedFormatError(
+			`${name} is a Git LFS pointer, not the model itself: fetch the real file with 'git lfs pull'.`,
+		);
+	}
+	if (format === "html") return new UnsupportedFormatError(`${name} is an HTML page, not a model.`);
+	return new CorruptFileError(
+		`${name} is neither a GGUF nor a safetensors file: it is another file, or damaged.`,
+	);
+}

@@ -1,0 +1,11 @@
+/** The package's version, put in by the bundler. */
+declare const STERNA_VERSION: string;
+
+/** The bindings that wasm-bindgen generates; the bundler resolves this name to them. */
+declare module "sterna-wasm" {
+	const api: import("./wasm-api.js").WasmApi;
+	export default api.default;
+	export const version: typeof api.version;
+	export const Loader: typeof api.Loader;
+	export const Model: typeof api.Model;
+}

@@ -1,0 +1,94 @@
+// What a checkpoint is, from its headers: the weights themselves are not read.
+
+import { SternaError, toSternaError } from "./errors.js";
+import type { CheckpointFile } from "./files/checkpoint.js";
+import { openSource } from "./files/open.js";
+import type { SourceSpec } from "./files/source.js";
+import { pushSideFile, pushWeights } from "./loading.js";
+import type { Platform } from "./local-engine.js";
+import type { InspectReport, LoaderOptions, WasmLoader } from "./wasm-api.js";
+
+/** What a function makes of a new loader, which is freed afterwards. */
+type WithLoader = <T>(use: (loader: WasmLoader) => T | Promise<T>) => Promise<T>;
+
+/** Reads the header of one file of weights and reports on it. */
+async function inspectFile(
+	loader: WasmLoader,
+	file: CheckpointFile,
+	signal: AbortSignal | undefined,
+): Promise<InspectReport> {
+	try {
+		await pushWeights(loader, file, signal, () => loader.headerReady());
+	} catch (error) {
+		// A model that cannot be run can still be described, once its header is read.
+		if (toSternaError(error).code !== "unsupported_format" || error instanceof SternaError) throw error;
+		try {
+			return loader.inspect();
+		} catch {
+			throw error;
+		}
+	}
+	return loader.inspect();
+}
+
+/** One report of a checkpoint's parts. */
+function merge(reports: InspectReport[]): InspectReport {
+	const [first, ...others] = reports as [InspectReport, ...InspectReport[]];
+	const sum = (of: (report: InspectReport) => number) =>
+		reports.reduce((total, report) => total + of(report), 0);
+	if (others.length === 0) return first;
+	const encodings = new Map<string, InspectReport["encodings"][number]>();
+	for (const { encoding, tensors, parameters, bytes } of reports.flatMap((report) => report.encodings)) {
+		const known = encodings.get(encoding) ?? { encoding, tensors: 0, parameters: 0, bytes: 0 };
+		encodings.set(encoding, {
+			encoding,
+			tensors: known.tensors + tensors,
+			parameters: known.parameters + parameters,
+			bytes: known.bytes + bytes,
+		});
+	}
+	const weights = sum((report) => report.memory?.weights ?? 0);
+	const problem = reports.find((report) => report.problem)?.problem;
+	return {
+		...first,
+		supported: reports.every((report) => report.supported),
+		problem,
+		parameters: sum((report) => report.parameters),
+		encodings: [...encodings.values()],
+		fileBytes: sum((report) => report.fileBytes),
+		tensors: reports.flatMap((report) => report.tensors),
+		memory: first.memory && { ...first.memory, weights, total: weights + first.memory.kvCache },
+	};
+}
+
+/** Reads a checkpoint's headers. */
+export async function inspectModel(
+	platform: Platform,
+	source: SourceSpec,
+	options: LoaderOptions,
+	signal: AbortSignal | undefined,
+): Promise<InspectReport> {
+	try {
+		const { api } = await platform.instantiate(undefined);
+		const checkpoint = await openSource(source, platform, signal);
+		const sideFiles = await checkpoint.sideFiles(signal);
+		const withLoader: WithLoader = async (use) => {
+			const loader = new api.Loader(options);
+			try {
+				for (const file of sideFiles) pushSideFile(loader, file);
+				return await use(loader);
+			} finally {
+				loader.free();
+			}
+		};
+		const weights = await withLoader((loader) => checkpoint.weights(loader.shards(), signal));
+		const reports: InspectReport[] = [];
+		// A loader wants each file whole before the next one, so every shard gets its own.
+		for (const file of weights) {
+			reports.push(await withLoader((loader) => inspectFile(loader, file, signal)));
+		}
+		return merge(reports);
+	} catch (error) {
+		throw toSternaError(error);
+	}
+}

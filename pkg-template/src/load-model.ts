@@ -1,0 +1,59 @@
+// `loadModel`, whatever the surroundings: checks the options and chooses where the engine runs.
+
+import { defined } from "./defined.js";
+import type { EngineHost } from "./engine.js";
+import { UnsupportedBrowserError } from "./errors.js";
+import { describeSource } from "./files/source.js";
+import { Model } from "./model.js";
+import type { LoadOptions, ModelSource } from "./types.js";
+import { abortSignal, checkOptions, either, integer, ofType, oneOf, type Rule } from "./validate.js";
+
+const url: Rule = (value) => (value instanceof URL ? undefined : "must be a URL");
+
+const LOAD_RULES = {
+	device: oneOf("auto", "wasm", "webgpu"),
+	contextLength: integer(1, 2 ** 32 - 1),
+	kvCache: oneOf("f32", "f16"),
+	activations: oneOf("auto", "int8", "float"),
+	i2sLayout: oneOf("x86", "arm"),
+	onProgress: ofType("function"),
+	signal: abortSignal,
+	fetch: ofType("function"),
+	worker: ofType("boolean"),
+	wasmUrl: either(ofType("string"), url),
+};
+
+/** Where engines can run. */
+export interface Surroundings {
+	/** Whether strings may be paths. */
+	hasFileSystem: boolean;
+	/** Chooses the host for the options, or refuses them. */
+	host(options: LoadOptions): EngineHost | Promise<EngineHost>;
+}
+
+/** Loads a model in the given surroundings. */
+export async function loadModelIn(
+	surroundings: Surroundings,
+	source: ModelSource,
+	options: LoadOptions,
+): Promise<Model> {
+	checkOptions("loadModel", options, LOAD_RULES);
+	if (options.device === "webgpu") {
+		throw new UnsupportedBrowserError(
+			'This version of Sterna does not compute on WebGPU: use device "auto" or "wasm".',
+		);
+	}
+	const { contextLength, kvCache, activations, i2sLayout, wasmUrl, signal, onProgress } = options;
+	const spec = describeSource(source, surroundings.hasFileSystem);
+	const host = await surroundings.host(options);
+	const base = globalThis.document?.baseURI;
+	const engine = await host.load(
+		spec,
+		{
+			...defined({ contextLength, kvCache, activations, i2sLayout }),
+			wasmUrl: wasmUrl === undefined ? undefined : new URL(wasmUrl, base).href,
+		},
+		{ signal, onEvent: onProgress },
+	);
+	return new Model(engine);
+}

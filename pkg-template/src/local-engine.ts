@@ -1,0 +1,256 @@
+// The engine in this thread, over the wasm module: a loop of short steps that gives the event loop a turn
+// between any two, so that aborts get through.
+
+import type { CallContext, Engine, EngineHost, EngineLoadOptions, EvaluationKind, Prompt } from "./engine.js";
+import {
+	AbortedError,
+	InvalidArgumentError,
+	OutOfMemoryError,
+	type SternaError,
+	throwIfAborted,
+	toSternaError,
+} from "./errors.js";
+import { type OpenContext, openSource } from "./files/open.js";
+import { JobQueue } from "./job-queue.js";
+import { feedCheckpoint } from "./loading.js";
+import type {
+	Delta,
+	GenerationResult,
+	LoadProgress,
+	Message,
+	ModelInfo,
+	ModelStats,
+	Timing,
+} from "./types.js";
+import type { WasmApi, WasmGenerationOptions, WasmModel, WasmStep } from "./wasm-api.js";
+import { yieldToEventLoop } from "./yield.js";
+
+/** An instantiated wasm module. */
+export interface WasmInstance {
+	api: WasmApi;
+	memory: { readonly buffer: { readonly byteLength: number } };
+}
+
+/** What the engine takes from its surroundings. */
+export interface Platform extends OpenContext {
+	/** Instantiates the wasm module, once. */
+	instantiate(wasmUrl: string | undefined): Promise<WasmInstance>;
+}
+
+const tokensPerSecond = (tokens: number, milliseconds: number) =>
+	tokens > 0 && milliseconds > 0 ? (1000 * tokens) / milliseconds : 0;
+
+/** Times and speeds of one generation. */
+class Stopwatch {
+	readonly #start = performance.now();
+	#first: number | undefined;
+	#last = this.#start;
+	#tokens = 0;
+
+	token(): void {
+		this.#last = performance.now();
+		this.#first ??= this.#last;
+		this.#tokens += 1;
+	}
+
+	timing(computedPromptTokens: number): Timing {
+		const total = performance.now() - this.#start;
+		const first = this.#first === undefined ? total : this.#first - this.#start;
+		return {
+			timeToFirstToken: first,
+			prefillTps: tokensPerSecond(computedPromptTokens, first),
+			decodeTps: tokensPerSecond(this.#tokens - 1, this.#last - (this.#first ?? this.#last)),
+			total,
+		};
+	}
+}
+
+class LocalEngine implements Engine {
+	readonly info: ModelInfo;
+	readonly #model: WasmModel;
+	readonly #instance: WasmInstance;
+	readonly #stats: Omit<ModelStats, "memory">;
+	readonly #queue = new JobQueue();
+	#lost: SternaError | undefined;
+
+	constructor(instance: WasmInstance, model: WasmModel, load: ModelStats["load"]) {
+		this.#instance = instance;
+		this.#model = model;
+		this.#stats = { load, generations: 0, promptTokens: 0, completionTokens: 0 };
+		const { memory: _, ...info } = model.info();
+		this.info = { ...info, device: "wasm" };
+	}
+
+	/** Calls into wasm; after a trap the module's state is unknown, and every later call fails as that one did. */
+	#call<T>(use: (model: WasmModel) => T): T {
+		if (this.#lost) throw this.#lost;
+		try {
+			return use(this.#model);
+		} catch (error) {
+			const known = toSternaError(error);
+			if (known.code === "internal" || known.code === "device_lost") this.#lost = known;
+			throw known;
+		}
+	}
+
+	#promptIds(prompt: Prompt): Uint32Array {
+		switch (prompt.kind) {
+			case "messages":
+				return this.#call((model) => model.encodeChat(prompt.messages, { addGenerationPrompt: true }));
+			case "text":
+				if (prompt.text === "") {
+					throw new InvalidArgumentError(
+						"The prompt is empty: give some text, or the id of the beginning-of-sequence token.",
+					);
+				}
+				return this.#call((model) => model.tokenize(prompt.text, true));
+			case "ids":
+				return prompt.ids;
+		}
+	}
+
+	generate(
+		prompt: Prompt,
+		options: WasmGenerationOptions,
+		{ signal, onEvent }: CallContext<Delta>,
+	): Promise<GenerationResult> {
+		return this.#queue.run(signal, async (stop) => {
+			const watch = new Stopwatch();
+			const ids = this.#promptIds(prompt);
+			this.#call((model) => model.startGeneration(ids, options));
+			const tokenIds: number[] = [];
+			let text = "";
+			const emit = (delta: Delta) => {
+				text += delta.text;
+				onEvent?.(delta);
+			};
+			for (;;) {
+				await yieldToEventLoop();
+				throwIfAborted(stop, text);
+				const step = this.#call((model) => model.step());
+				if (step.kind === "token") {
+					watch.token();
+					tokenIds.push(step.id);
+					emit({ text: step.text, tokenId: step.id });
+				}
+				if (step.kind === "done") {
+					if (step.text) emit({ text: step.text });
+					return this.#finish(step, text, tokenIds, watch);
+				}
+			}
+		});
+	}
+
+	#finish(
+		{ finishReason, stopSequence, stopToken, usage }: Extract<WasmStep, { kind: "done" }>,
+		text: string,
+		tokenIds: number[],
+		watch: Stopwatch,
+	): GenerationResult {
+		const timing = watch.timing(usage.promptTokens - usage.cachedTokens);
+		this.#stats.generations += 1;
+		this.#stats.promptTokens += usage.promptTokens;
+		this.#stats.completionTokens += usage.completionTokens;
+		this.#stats.lastTiming = timing;
+		return { text, tokenIds, finishReason, stopSequence, stopToken, usage, timing };
+	}
+
+	evaluate(
+		input: string | Uint32Array,
+		kind: EvaluationKind,
+		{ signal, onEvent }: CallContext<{ done: number; total: number }>,
+	): Promise<Float32Array> {
+		return this.#queue.run(signal, async (stop) => {
+			const ids = typeof input === "string" ? this.#call((model) => model.tokenize(input, true)) : input;
+			this.#call((model) => model.startEvaluation(ids, kind));
+			const size = kind === "nll" ? Math.max(ids.length - 1, 0) : ids.length * this.info.config.vocabSize;
+			const values = allocate(size);
+			let filled = 0;
+			for (;;) {
+				await yieldToEventLoop();
+				throwIfAborted(stop);
+				const step = this.#call((model) => model.evaluateStep());
+				values.set(step.values, filled);
+				filled += step.values.length;
+				onEvent?.({ done: step.done, total: step.total });
+				if (step.done >= step.total) return values;
+			}
+		});
+	}
+
+	async tokenize(text: string, addSpecialTokens: boolean): Promise<Uint32Array> {
+		return this.#call((model) => model.tokenize(text, addSpecialTokens));
+	}
+
+	async detokenize(ids: Uint32Array, skipSpecialTokens: boolean): Promise<string> {
+		return this.#call((model) => model.detokenize(ids, skipSpecialTokens));
+	}
+
+	async applyChatTemplate(messages: Message[], addGenerationPrompt: boolean): Promise<string> {
+		return this.#call((model) => model.applyChatTemplate(messages, { addGenerationPrompt }));
+	}
+
+	async countTokens(input: string | Message[]): Promise<number> {
+		if (typeof input !== "string") return this.#promptIds({ kind: "messages", messages: input }).length;
+		return this.#call((model) => model.tokenize(input, true)).length;
+	}
+
+	async stats(): Promise<ModelStats> {
+		const { memory } = this.#call((model) => model.info());
+		return { ...this.#stats, memory: { ...memory, wasm: this.#instance.memory.buffer.byteLength } };
+	}
+
+	async dispose(): Promise<void> {
+		await this.#queue.close(new AbortedError("The model was disposed of."));
+		if (!this.#lost) this.#model.free();
+	}
+}
+
+function allocate(length: number): Float32Array {
+	try {
+		return new Float32Array(length);
+	} catch (error) {
+		throw new OutOfMemoryError(
+			`The result takes ${Math.ceil((length * 4) / 2 ** 20)} MiB, more than can be allocated. Evaluate fewer tokens at a time.`,
+			{ cause: error },
+		);
+	}
+}
+
+/** Loads engines into this thread. */
+export function localHost(platform: Platform): EngineHost {
+	return {
+		async load(source, options, { signal, onEvent }) {
+			try {
+				return await load(platform, source, options, signal, onEvent);
+			} catch (error) {
+				throw toSternaError(error);
+			}
+		},
+	};
+}
+
+async function load(
+	platform: Platform,
+	source: Parameters<EngineHost["load"]>[0],
+	{ wasmUrl, ...options }: EngineLoadOptions,
+	signal: AbortSignal | undefined,
+	onProgress: ((progress: LoadProgress) => void) | undefined,
+): Promise<Engine> {
+	const start = performance.now();
+	throwIfAborted(signal);
+	const [instance, checkpoint] = await Promise.all([
+		platform.instantiate(wasmUrl),
+		openSource(source, platform, signal),
+	]);
+	const loader = new instance.api.Loader(options);
+	const bytes = await feedCheckpoint(loader, checkpoint, signal, onProgress).catch((error) => {
+		// After a trap the module's state is unknown: nothing of it may be touched again.
+		if (!(error instanceof WebAssembly.RuntimeError)) loader.free();
+		throw error;
+	});
+	const model = loader.finish();
+	const engine = new LocalEngine(instance, model, { bytes, duration: performance.now() - start });
+	onProgress?.({ phase: "ready", loadedBytes: bytes, totalBytes: bytes, fraction: 1 });
+	return engine;
+}

@@ -1,0 +1,273 @@
+// The data that the public API takes and gives. Times are milliseconds, sizes are bytes, unless a name or a
+// comment says otherwise.
+
+/**
+ * Where a model comes from:
+ *
+ * - a URL (absolute, or relative to the page) of a `.gguf` file, of a `.safetensors` file, or of a folder that
+ *   holds `config.json`, `tokenizer.json` and the weights as on Hugging Face; a file's companions and the
+ *   other shards are fetched from the same folder;
+ * - `"hf:owner/repo[/file][@revision]"`, the same on the Hugging Face hub;
+ * - a `File` or `Blob`; a list of `File`s (a safetensors model and its companions, dropped together);
+ * - the bytes of one file;
+ * - in Node, a path of a file or a folder.
+ */
+export type ModelSource = string | URL | Blob | readonly File[] | ArrayBuffer | Uint8Array;
+
+/** How far a load is. */
+export interface LoadProgress {
+	/**
+	 * `"download"`: bytes are read and turned into weights as they come; `"load"`: everything is read and the
+	 * model is put together; `"ready"`: the model can be used.
+	 */
+	phase: "download" | "load" | "ready";
+	/** The file that is being read. */
+	file?: string;
+	/** Bytes read so far, over all files. */
+	loadedBytes: number;
+	/** Bytes of all files, where the server or the file system tells. */
+	totalBytes?: number;
+	/** `loadedBytes / totalBytes`, 0 to 1, where the total is known; 1 in the phase `"ready"`. */
+	fraction?: number;
+}
+
+/** How a model is loaded. */
+export interface LoadOptions {
+	/**
+	 * What computes. `"auto"` (the default) and `"wasm"` use WebAssembly on the CPU; `"webgpu"` is refused with
+	 * `unsupported_browser` in this version.
+	 */
+	device?: "auto" | "wasm" | "webgpu";
+	/**
+	 * Tokens that the context window holds, prompt and answer together; memory for the key-value cache is
+	 * proportional to it. The default is the model's own maximum, at most 4096.
+	 */
+	contextLength?: number;
+	/** How keys and values are kept: `"f16"` takes half the memory of `"f32"`. */
+	kvCache?: "f32" | "f16";
+	/**
+	 * How the inputs of ternary layers are rounded. `"auto"` (the default) does as the model was trained to;
+	 * `"int8"` and `"float"` override it.
+	 */
+	activations?: "auto" | "int8" | "float";
+	/**
+	 * The byte order of I2_S tensors in a GGUF file: `"x86"` (the default), or `"arm"` for files that were
+	 * converted on an ARM machine, which the file itself does not tell.
+	 */
+	i2sLayout?: "x86" | "arm";
+	/** Called as the load advances, some twenty times a second at most, and at each change of phase. */
+	onProgress?: (progress: LoadProgress) => void;
+	/** Stops the load; the promise rejects with an `aborted` error. */
+	signal?: AbortSignal;
+	/**
+	 * Fetches URLs in place of the global `fetch`, for example with credentials. A function cannot move into a
+	 * worker: in a browser this needs `worker: false`.
+	 */
+	fetch?: typeof fetch;
+	/**
+	 * Whether the model runs in a Web Worker, so that the page never waits for it. The default is `true` in
+	 * browsers; in Node models run in-process and `true` is refused.
+	 */
+	worker?: boolean;
+	/** The address of `sterna_bg.wasm`, where it is not beside the package's scripts. */
+	wasmUrl?: string | URL;
+}
+
+/** One message of a conversation. */
+export interface Message {
+	/** Who speaks. The model's chat template decides which roles it knows. */
+	role: "system" | "user" | "assistant" | "tool" | (string & {});
+	/** What is said. */
+	content: string;
+}
+
+/**
+ * How text is generated. What is left out takes the model's own default (its `generation_config.json`); where
+ * the model has none, the likeliest token is always taken (temperature 0).
+ */
+export interface GenerationOptions {
+	/** The most tokens to generate, at least 1. The default is the model's own, or what is left of the context window. */
+	maxTokens?: number;
+	/** 0 always takes the likeliest token (greedy); higher values vary more. At least 0. */
+	temperature?: number;
+	/** Samples among this many of the likeliest tokens; 0 means all of them. */
+	topK?: number;
+	/** Samples among the likeliest tokens whose probabilities add up to this. Above 0, at most 1. */
+	topP?: number;
+	/** Leaves out tokens less likely than this fraction of the likeliest one. 0 to 1. */
+	minP?: number;
+	/** Makes tokens that are in the context already less likely; 1 changes nothing. Above 0. */
+	repetitionPenalty?: number;
+	/** Makes sampling repeatable: the same seed gives the same text. A whole number, 0 to 2⁵³ − 1; random when left out. */
+	seed?: number;
+	/** Ends the text before any of these strings, which are left out. */
+	stop?: string | readonly string[];
+	/** Ends the text at any of these token ids, besides the model's own end-of-sequence tokens. */
+	stopTokens?: readonly number[];
+	/** Goes on past the model's end-of-sequence tokens. */
+	ignoreEos?: boolean;
+	/** Stops the generation within one step; the stream rejects with an `aborted` error. */
+	signal?: AbortSignal;
+}
+
+/** A piece of generated text. */
+export interface Delta {
+	/**
+	 * The new text: always whole characters, so it is `""` for a token that ends inside a character, or while
+	 * a stop string may be beginning.
+	 */
+	text: string;
+	/** The token that was generated; absent on the last piece, which only gives text that was held back. */
+	tokenId?: number;
+}
+
+/** How many tokens a generation took. */
+export interface Usage {
+	/** Tokens of the prompt. */
+	promptTokens: number;
+	/** Tokens of the prompt that the key-value cache still held, and that were not computed again. */
+	cachedTokens: number;
+	/** Tokens that were generated, with the one that ended the text. */
+	completionTokens: number;
+	/** Prompt and generated tokens together. */
+	totalTokens: number;
+}
+
+/** How long a generation took, from when the model began with it (calls wait for their turn). */
+export interface Timing {
+	/** Milliseconds until the first token. */
+	timeToFirstToken: number;
+	/** Tokens of the prompt computed a second; cached tokens do not count. */
+	prefillTps: number;
+	/** Tokens generated a second, after the first one; 0 when there was no second one. */
+	decodeTps: number;
+	/** Milliseconds in all. */
+	total: number;
+}
+
+/** A finished generation. */
+export interface GenerationResult {
+	/** The whole text, without the stop string or end-of-sequence token that ended it. */
+	text: string;
+	/** The generated tokens, without the one that ended the text. */
+	tokenIds: number[];
+	/** `"stop"`: at an end-of-sequence token, stop string or stop token; `"length"`: at `maxTokens` or the end of the context. */
+	finishReason: "stop" | "length";
+	/** The stop string that ended the text, if one did. */
+	stopSequence?: string;
+	/** The end-of-sequence or stop token that ended the text, if one did. */
+	stopToken?: number;
+	/** Token counts. */
+	usage: Usage;
+	/** Times and speeds. */
+	timing: Timing;
+}
+
+/** A model's shape and variant, as its files say. */
+export interface ModelConfig {
+	/** The family, for example `"bitnet-b1.58"` or `"llama"`. */
+	architecture: string;
+	vocabSize: number;
+	hiddenSize: number;
+	intermediateSize: number;
+	numLayers: number;
+	numHeads: number;
+	numKvHeads: number;
+	headDim: number;
+	/** Tokens that the model was trained to see at once. */
+	maxContext: number;
+	normEps: number;
+	/** The feed-forward network's activation function. */
+	activation: "relu2" | "silu";
+	/** Rotary position embedding. */
+	rope: { theta: number; scaling: { type: string; [parameter: string]: unknown } };
+	/** Whether there are norms inside attention and feed-forward (BitNet b1.58 2B-4T). */
+	subNorms: boolean;
+	/** Whether queries and keys are normalised (Qwen3). */
+	qkNorm: boolean;
+	/** How the inputs of ternary layers are rounded. */
+	linearInput: "int8" | "float";
+}
+
+/** What a loaded model is. */
+export interface ModelInfo {
+	/** Shape and variant. */
+	config: ModelConfig;
+	/** Tokens that the context window holds. */
+	contextLength: number;
+	/** How keys and values are kept. */
+	kvCache: "f32" | "f16";
+	/** What computes. */
+	device: "wasm";
+	/** The compute kernels in use, for example `"simd128"`. */
+	kernel: string;
+	/** Whether text can be given and got; without a tokenizer only token ids work. */
+	hasTokenizer: boolean;
+	/** Whether the model brings a chat template. */
+	hasChatTemplate: boolean;
+	/** Beginning- and end-of-sequence token ids. */
+	specialTokens: { bos?: number; eos: number[] };
+	/** The model's own sampling defaults. */
+	defaults: {
+		temperature?: number;
+		topK?: number;
+		topP?: number;
+		minP?: number;
+		repetitionPenalty?: number;
+		maxNewTokens?: number;
+	};
+}
+
+/** What a model takes and has done, at the moment of asking. */
+export interface ModelStats {
+	/** Bytes of memory: weights, key-value cache, and the wasm module's whole memory, in which both are. */
+	memory: { weights: number; kvCache: number; wasm: number };
+	/** How long loading took (milliseconds) and how much was read (bytes). */
+	load: { duration: number; bytes: number };
+	/** Finished generations. */
+	generations: number;
+	/** Prompt tokens of all finished generations. */
+	promptTokens: number;
+	/** Generated tokens of all finished generations. */
+	completionTokens: number;
+	/** Times and speeds of the latest finished generation. */
+	lastTiming?: Timing;
+}
+
+/** How well a model predicts a text. */
+export interface PerplexityResult {
+	/** exp of the mean loss: 1 is perfect, the vocabulary's size is chance. */
+	perplexity: number;
+	/** Mean negative log-likelihood a predicted token, in nats. */
+	loss: number;
+	/** The negative log-likelihood of each token from the second on, in nats. */
+	losses: Float32Array;
+	/** How many tokens were predicted: one less than the text has. */
+	tokens: number;
+}
+
+/** Stopping and watching a long evaluation. */
+export interface EvaluationOptions {
+	/** Stops within one step; the promise rejects with an `aborted` error. */
+	signal?: AbortSignal;
+	/** Called after each step with the tokens done and in all. */
+	onProgress?: (progress: { done: number; total: number }) => void;
+}
+
+/** What this browser, or Node, offers to Sterna. */
+export interface Capabilities {
+	/** WebAssembly extensions. Sterna needs `simd`. */
+	wasm: { simd: boolean; relaxedSimd: boolean; threads: boolean };
+	/** Whether Web Workers exist. */
+	workers: boolean;
+	/** Whether the page is cross-origin isolated, without which it gets no shared memory and so no threads. */
+	crossOriginIsolated: boolean;
+	/** Whether the WebGPU interface exists. This version does not use it. */
+	webgpu: boolean;
+	/** The response headers that the page's server would have to add for cross-origin isolation; `{}` when none. */
+	missingHeaders: Record<string, string>;
+	/** Whether models run here at all; `reason` says why not. */
+	supported: boolean;
+	/** What is missing where `supported` is false. */
+	reason?: string;
+}

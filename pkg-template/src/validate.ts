@@ -1,0 +1,98 @@
+// Checks the options that callers give: unknown names are refused rather than ignored, so that a typing
+// error, or an option of another version, never goes unnoticed.
+
+import { InvalidArgumentError } from "./errors.js";
+
+/** Tells what is wrong with a value, or `undefined` when it is right. */
+export type Rule = (value: unknown) => string | undefined;
+
+/** One of some strings. */
+export const oneOf =
+	(...allowed: string[]): Rule =>
+	(value) =>
+		allowed.includes(value as string)
+			? undefined
+			: `must be ${allowed.map((name) => `"${name}"`).join(" or ")}`;
+
+/** A value of a JavaScript type. */
+export const ofType =
+	(type: "boolean" | "string" | "function"): Rule =>
+	(value) =>
+		typeof value === type ? undefined : `must be a ${type}`;
+
+/** A finite number within bounds. */
+export const number =
+	(min: number, max = Number.MAX_VALUE): Rule =>
+	(value) => {
+		if (typeof value === "number" && value >= min && value <= max) return undefined;
+		return max === Number.MAX_VALUE
+			? `must be a number, at least ${min}`
+			: `must be a number from ${min} to ${max}`;
+	};
+
+/** A whole number within bounds. */
+export const integer =
+	(min: number, max = Number.MAX_SAFE_INTEGER): Rule =>
+	(value) => {
+		if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) return undefined;
+		return max === Number.MAX_SAFE_INTEGER
+			? `must be a whole number, at least ${min}`
+			: `must be a whole number from ${min} to ${max}`;
+	};
+
+/** An array whose items all obey a rule. */
+export const listOf =
+	(rule: Rule): Rule =>
+	(value) => {
+		if (!Array.isArray(value)) return "must be an array";
+		const problem = value.map(rule).find((found) => found !== undefined);
+		return problem && `must be an array in which each item ${problem}`;
+	};
+
+/** Any of some rules. */
+export const either =
+	(...rules: Rule[]): Rule =>
+	(value) => {
+		const problems = rules.map((rule) => rule(value));
+		return problems.includes(undefined) ? undefined : problems.join(", or ");
+	};
+
+/** An AbortSignal. */
+export const abortSignal: Rule = (value) =>
+	value instanceof AbortSignal ? undefined : "must be an AbortSignal";
+
+/** A token id. */
+export const tokenId: Rule = integer(0, 2 ** 32 - 1);
+
+/** Refuses options that are unknown or whose value is wrong; `undefined` counts as left out. */
+export function checkOptions(call: string, options: object, rules: Record<string, Rule>): void {
+	if (typeof options !== "object" || options === null) {
+		throw new InvalidArgumentError(`${call}: the options must be an object.`);
+	}
+	for (const [name, value] of Object.entries(options)) {
+		const rule = rules[name];
+		if (!rule) {
+			const known = Object.keys(rules).join(", ");
+			throw new InvalidArgumentError(`${call}: there is no option '${name}'. The options are: ${known}.`);
+		}
+		const problem = value === undefined ? undefined : rule(value);
+		if (problem) throw new InvalidArgumentError(`${call}: the option '${name}' ${problem}.`);
+	}
+}
+
+/** Token ids, given as any list of numbers. */
+export function checkTokenIds(call: string, ids: ArrayLike<number>): Uint32Array {
+	if (ids instanceof Uint32Array) return ids;
+	const isList = typeof ids === "object" && ids !== null && Number.isInteger(ids.length);
+	if (!isList) throw new InvalidArgumentError(`${call}: token ids must be an array of whole numbers.`);
+	const list = Array.from(ids);
+	const wrong = list.find((id) => tokenId(id) !== undefined);
+	if (wrong !== undefined) throw new InvalidArgumentError(`${call}: ${wrong} is not a token id.`);
+	return Uint32Array.from(list);
+}
+
+/** Text. */
+export function checkText(call: string, text: unknown): string {
+	if (typeof text !== "string") throw new InvalidArgumentError(`${call}: the text must be a string.`);
+	return text;
+}

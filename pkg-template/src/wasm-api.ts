@@ -1,0 +1,111 @@
+// The wasm module's interface, as the crate's `web` module exports it. Everything that this package knows
+// about the engine is here, so that the rest can be tested against a fake.
+
+import type { Message, ModelConfig } from "./types.js";
+
+export interface LoaderOptions {
+	contextLength?: number;
+	kvCache?: "f32" | "f16";
+	activations?: "auto" | "int8" | "float";
+	i2sLayout?: "x86" | "arm";
+}
+
+/** What a checkpoint's headers say. Sizes are bytes. */
+export interface InspectReport {
+	format: "gguf" | "safetensors";
+	architecture: string;
+	supported: boolean;
+	/** Why the model is not supported. */
+	problem?: string;
+	config?: ModelConfig;
+	parameters: number;
+	encodings: { encoding: string; tensors: number; parameters: number; bytes: number }[];
+	fileBytes: number;
+	/** Names and values; long values are shortened. */
+	metadata: [name: string, value: string][];
+	tensors: { name: string; shape: number[]; encoding: string; bytes: number; offset: number }[];
+	/** What running the model takes. */
+	memory?: { weights: number; kvCache: number; contextLength: number; total: number };
+}
+
+/** Turns the bytes of a checkpoint's files into a model. Files come one after another, side files first. */
+export interface WasmLoader {
+	beginFile(name: string, size?: number): void;
+	push(bytes: Uint8Array): void;
+	endFile(): void;
+	headerReady(): boolean;
+	shards(): string[];
+	inspect(): InspectReport;
+	progress(): { tensorsDone: number; tensorsTotal: number };
+	finish(): WasmModel;
+	free(): void;
+}
+
+export interface WasmModelInfo {
+	config: ModelConfig;
+	contextLength: number;
+	kvCache: "f32" | "f16";
+	hasTokenizer: boolean;
+	hasChatTemplate: boolean;
+	specialTokens: { bos?: number; eos: number[] };
+	defaults: {
+		temperature?: number;
+		topK?: number;
+		topP?: number;
+		minP?: number;
+		repetitionPenalty?: number;
+		maxNewTokens?: number;
+	};
+	memory: { weights: number; kvCache: number };
+	kernel: string;
+}
+
+/** Sampling and stopping, as the crate takes them. */
+export interface WasmGenerationOptions {
+	maxTokens?: number;
+	temperature?: number;
+	topK?: number;
+	topP?: number;
+	minP?: number;
+	repetitionPenalty?: number;
+	seed?: number;
+	stop?: string[];
+	stopTokens?: readonly number[];
+	ignoreEos?: boolean;
+}
+
+export type WasmStep =
+	| { kind: "prefill"; done: number; total: number }
+	| { kind: "token"; id: number; text: string }
+	| {
+			kind: "done";
+			text: string;
+			finishReason: "stop" | "length";
+			stopSequence?: string;
+			stopToken?: number;
+			usage: { promptTokens: number; completionTokens: number; cachedTokens: number; totalTokens: number };
+	  };
+
+/** A loaded model: one job at a time, in short steps. */
+export interface WasmModel {
+	info(): WasmModelInfo;
+	tokenize(text: string, addSpecialTokens: boolean): Uint32Array;
+	detokenize(ids: Uint32Array, skipSpecialTokens: boolean): string;
+	applyChatTemplate(messages: Message[], options: { addGenerationPrompt: boolean }): string;
+	encodeChat(messages: Message[], options: { addGenerationPrompt: boolean }): Uint32Array;
+	startGeneration(promptIds: Uint32Array, options: WasmGenerationOptions): void;
+	step(): WasmStep;
+	startEvaluation(ids: Uint32Array, what: "logits" | "nll"): void;
+	evaluateStep(): { done: number; total: number; values: Float32Array };
+	resetCache(): void;
+	free(): void;
+}
+
+export interface WasmApi {
+	default(input: { module_or_path: Response | BufferSource | WebAssembly.Module }): Promise<{
+		memory: WebAssembly.Memory;
+	}>;
+	version(): string;
+	Loader: new (options: LoaderOptions) => WasmLoader;
+	Model: unknown;
+}

@@ -1,0 +1,138 @@
+// The engine in a worker, seen from the page: each method is a message, and its answer.
+
+import type { CallContext, Engine, EngineHost } from "../engine.js";
+import {
+	AbortedError,
+	abortedBy,
+	createError,
+	InternalError,
+	type SternaError,
+	throwIfAborted,
+} from "../errors.js";
+import type { ModelInfo } from "../types.js";
+import type { Calls, Method, Request, Response } from "./protocol.js";
+
+/** The part of `Worker` that is used. */
+export type WorkerLike = Pick<
+	Worker,
+	"postMessage" | "terminate" | "onmessage" | "onerror" | "onmessageerror"
+>;
+
+interface Pending {
+	resolve: (result: unknown) => void;
+	reject: (error: SternaError) => void;
+	onEvent: ((event: unknown) => void) | undefined;
+}
+
+/** Sends calls to a worker. */
+class WorkerConnection {
+	readonly #worker: WorkerLike;
+	readonly #pending = new Map<number, Pending>();
+	#lastId = 0;
+	#lost: SternaError | undefined;
+
+	constructor(worker: WorkerLike) {
+		this.#worker = worker;
+		worker.onmessage = ({ data }: MessageEvent<Response>) => this.#receive(data);
+		worker.onerror = (event) => {
+			const what = event.message || "its script could not be loaded";
+			this.close(new InternalError(`The worker stopped: ${what}. Load the model again.`));
+		};
+		worker.onmessageerror = () =>
+			this.close(
+				new InternalError("The worker sent a message that could not be read. Load the model again."),
+			);
+	}
+
+	async call<M extends Method>(
+		method: M,
+		args: Calls[M]["args"],
+		{ signal, onEvent }: CallContext<Calls[M]["event"]> = {},
+	): Promise<Calls[M]["result"]> {
+		throwIfAborted(signal);
+		if (this.#lost) throw this.#lost;
+		const id = ++this.#lastId;
+		const onAbort = () => this.#send({ id, type: "abort", reason: abortedBy(signal!).message });
+		signal?.addEventListener("abort", onAbort, { once: true });
+		try {
+			return await new Promise<Calls[M]["result"]>((resolve, reject) => {
+				this.#pending.set(id, {
+					resolve: resolve as Pending["resolve"],
+					reject,
+					onEvent: onEvent as Pending["onEvent"],
+				});
+				this.#send({ id, type: "call", method, args } as Request);
+			});
+		} finally {
+			signal?.removeEventListener("abort", onAbort);
+			this.#pending.delete(id);
+		}
+	}
+
+	/** Ends the worker; what is pending and what comes later fails. */
+	close(error: SternaError): void {
+		this.#lost ??= error;
+		this.#worker.terminate();
+		for (const { reject } of this.#pending.values()) reject(error);
+	}
+
+	#send(request: Request): void {
+		this.#worker.postMessage(request);
+	}
+
+	#receive(response: Response): void {
+		const pending = this.#pending.get(response.id);
+		if (!pending) return;
+		if (response.type === "event") pending.onEvent?.(response.event);
+		if (response.type === "result") pending.resolve(response.result);
+		if (response.type === "error") pending.reject(createError(response.error));
+	}
+}
+
+class WorkerEngine implements Engine {
+	readonly info: ModelInfo;
+	readonly #connection: WorkerConnection;
+
+	constructor(connection: WorkerConnection, info: ModelInfo) {
+		this.#connection = connection;
+		this.info = info;
+	}
+
+	generate: Engine["generate"] = (prompt, options, context) =>
+		this.#connection.call("generate", [prompt, options], context);
+
+	evaluate: Engine["evaluate"] = (input, kind, context) =>
+		this.#connection.call("evaluate", [input, kind], context);
+
+	tokenize: Engine["tokenize"] = (...args) => this.#connection.call("tokenize", args);
+
+	detokenize: Engine["detokenize"] = (...args) => this.#connection.call("detokenize", args);
+
+	applyChatTemplate: Engine["applyChatTemplate"] = (...args) =>
+		this.#connection.call("applyChatTemplate", args);
+
+	countTokens: Engine["countTokens"] = (...args) => this.#connection.call("countTokens", args);
+
+	stats: Engine["stats"] = () => this.#connection.call("stats", []);
+
+	async dispose(): Promise<void> {
+		this.#connection.close(new AbortedError("The model was disposed of."));
+	}
+}
+
+/** Loads engines into workers, one each: disposing of a model gives all its memory back. */
+export function workerHost(createWorker: () => WorkerLike): EngineHost {
+	return {
+		async load(source, options, context) {
+			throwIfAborted(context.signal);
+			const connection = new WorkerConnection(createWorker());
+			try {
+				const info = await connection.call("load", [source, options], context);
+				return new WorkerEngine(connection, info);
+			} catch (error) {
+				connection.close(error as SternaError);
+				throw error;
+			}
+		},
+	};
+}
