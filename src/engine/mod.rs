@@ -140,7 +140,8 @@ impl<B: Backend> Engine<B> {
             defaults: &self.defaults,
             context_length: self.context_length,
         };
-        let detokenizer = self.text.tokenizer.as_ref().map(Detokenizer::continuing);
+        let detokenizer = if options.new_text { Detokenizer::new } else { Detokenizer::continuing };
+        let detokenizer = self.text.tokenizer.as_ref().map(detokenizer);
         let generation = Generation::new(prompt, options, &context, detokenizer, &mut self.session)?;
         self.job = Some(Job::Generation(Box::new(generation)));
         Ok(())

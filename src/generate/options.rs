@@ -31,6 +31,9 @@ pub struct GenerationOptions {
     pub stop_tokens: Vec<u32>,
     /// Go on through the model's end-of-sequence tokens.
     pub ignore_eos: bool,
+    /// The result is a text of its own, as an answer in a chat is, and not the continuation of the
+    /// prompt's: a space that the tokenizer puts in front of every text is not part of it.
+    pub new_text: bool,
 }
 
 impl GenerationOptions {

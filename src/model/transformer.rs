@@ -3,9 +3,9 @@
 //! (<https://arxiv.org/abs/2504.12285>) or the query/key norms of Qwen3
 //! (<https://arxiv.org/abs/2505.09388>) where the config has them.
 
+use super::ModelConfig;
 use super::rope::RopeFrequencies;
 use super::weights::{Layer, Weights};
-use super::{LinearInput, ModelConfig};
 use crate::Result;
 use crate::backend::{AttentionInput, Backend, CacheShape, KvCache, KvFormat, Norm, RopeAngles};
 use crate::error::{corrupt, invalid};
@@ -94,7 +94,7 @@ impl<B: Backend> Transformer<B> {
         };
         let last = self.backend.last_rows(hidden, wanted);
         let normed =
-            self.backend.norm_quantize(&last, self.norm(&self.weights.output_norm), LinearInput::Float);
+            self.backend.norm_quantize(&last, self.norm(&self.weights.output_norm), self.config.linear_input);
         Ok(Some(self.backend.linear(self.weights.head(), &normed)))
     }
 

@@ -2,7 +2,7 @@
 
 use super::Cpu;
 use super::cache::{BLOCK_TOKENS, CpuCache, LayerCache};
-use super::float::{add_scaled, dot};
+use super::float::{add_scaled, dot, maximum};
 use super::norm::rms_norm_in_place;
 use super::tensor::CpuTensor;
 use crate::Result;
@@ -143,7 +143,7 @@ fn visible(positions: &std::ops::Range<usize>, position: usize) -> usize {
 }
 
 fn softmax(scores: &mut [f32]) {
-    let max = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let max = maximum(scores);
     let mut sum = 0.0;
     for score in scores.iter_mut() {
         *score = (*score - max).exp();

@@ -32,6 +32,12 @@ pub fn add_scaled(out: &mut [f32], scale: f32, x: &[f32]) {
     }
 }
 
+/// The largest value; `-∞` of nothing. (`f32::max` is a function call in WebAssembly, where its treatment
+/// of NaN is not the instruction's.)
+pub fn maximum(values: &[f32]) -> f32 {
+    values.iter().fold(f32::NEG_INFINITY, |max, value| if *value > max { *value } else { max })
+}
+
 /// IEEE half → single, without branches.
 #[inline(always)]
 pub fn f16_to_f32(half: u16) -> f32 {
@@ -55,7 +61,7 @@ pub fn f32_to_f16(value: f32) -> u16 {
     let magnitude = bits & 0x7fff_ffff;
     // Adding half an ulp less one, plus the lowest kept bit, rounds half to even.
     let odd = (magnitude >> 13) & 1;
-    let normal = (magnitude.wrapping_sub((127 - 15) << 23) + 0xfff + odd) >> 13;
+    let normal = magnitude.wrapping_sub((127 - 15) << 23).wrapping_add(0xfff + odd) >> 13;
     // Adding 0.5 lets the float unit align and round a subnormal's mantissa.
     let subnormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
     let finite = if magnitude < (113 << 23) { subnormal } else { normal };

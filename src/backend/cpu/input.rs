@@ -99,7 +99,7 @@ impl Codes {
 
     /// Appends a token in double precision.
     fn push(&mut self, row: &[f64]) {
-        let max = row.iter().fold(0.0f64, |max, x| x.abs().max(max));
+        let max = row.iter().fold(0.0f64, |max, x| if x.abs() > max { x.abs() } else { max });
         let scale = match self.kind {
             // The quantiser of BitNet b1.58.
             LinearInput::Int8 => 127.0 / max.max(1e-5),
@@ -113,7 +113,7 @@ impl Codes {
 
     /// Appends a token in single precision, with the roundings that the quantiser's definition has.
     fn push_single(&mut self, row: &[f32]) {
-        let max = row.iter().fold(0.0f32, |max, x| x.abs().max(max));
+        let max = row.iter().fold(0.0f32, |max, x| if x.abs() > max { x.abs() } else { max });
         let scale = match self.kind {
             LinearInput::Int8 => 127.0 / max.max(1e-5),
             LinearInput::Float => FIXED_MAX as f32 / max.max(f32::MIN_POSITIVE * FIXED_MAX as f32),

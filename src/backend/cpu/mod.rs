@@ -88,7 +88,7 @@ impl Backend for Cpu {
         let mut inner = self.linear(gate, x);
         let up = self.linear(up, x);
         match act {
-            Activation::Relu2 => combine(&mut inner, &up, |g| g.max(0.0) * g.max(0.0)),
+            Activation::Relu2 => combine(&mut inner, &up, |g| if g > 0.0 { g * g } else { 0.0 }),
             Activation::Silu => combine(&mut inner, &up, |g| g / (1.0 + (-g).exp())),
         }
         inner
