@@ -6,6 +6,7 @@ import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { buildPackage } from "./build.mjs";
 import { checkSources } from "./check.mjs";
+import { fetchSmolLm2 } from "./fetch-smollm2.mjs";
 import { findChromedriver, findChromium } from "./lib/browser.mjs";
 import { cacheDir, inRoot } from "./lib/paths.mjs";
 import { fail, run, step } from "./lib/run.mjs";
@@ -26,10 +27,10 @@ async function compileTests(folder) {
 	return entries.map((name) => join(out, name.replace(/\.ts$/, ".mjs")));
 }
 
-async function nodeTest(folder, options = []) {
+async function nodeTest(folder, { options = [], env = {} } = {}) {
 	const files = await compileTests(folder);
 	run("node", ["--test", "--enable-source-maps", "--test-reporter=spec", ...options, ...files], {
-		env: { STERNA_ROOT: inRoot(), CHROME: findChromium() },
+		env: { STERNA_ROOT: inRoot(), CHROME: findChromium(), ...env },
 	});
 }
 
@@ -61,10 +62,13 @@ const parts = {
 		step("Package tests in Node");
 		return nodeTest("node");
 	},
-	e2e: () => {
-		step("Package tests in Chromium");
-		// One browser test at a time: they measure responsiveness on machines with few cores.
-		return nodeTest("e2e", ["--test-concurrency=1"]);
+	e2e: async () => {
+		step("Pages in Chromium");
+		// One file at a time: the tests measure how soon a page answers, on machines with few cores.
+		await nodeTest("e2e", {
+			options: ["--test-concurrency=1"],
+			env: { STERNA_SMOLLM2: await fetchSmolLm2() },
+		});
 	},
 };
 

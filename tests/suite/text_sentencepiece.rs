@@ -177,7 +177,7 @@ fn as_json(vocab: &GgufVocab, decoder: &Value) -> String {
 /// A SentencePiece tokenizer.json with one of everything and few tokens.
 pub fn small_json() -> Value {
     let mut vocab = vocabulary();
-    let kept = |id: usize| id < 5 || id > 250;
+    let kept = |id: usize| !(5..=250).contains(&id);
     let mut id = 0;
     vocab.tokens.retain(|_| {
         id += 1;

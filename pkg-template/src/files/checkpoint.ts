@@ -1,6 +1,11 @@
 // What a checkpoint consists of, wherever it lies: small side files and weights, each a stream of bytes.
 
-import { CorruptFileError, InvalidArgumentError, UnsupportedFormatError } from "../errors.js";
+import {
+	CorruptFileError,
+	InvalidArgumentError,
+	type SternaError,
+	UnsupportedFormatError,
+} from "../errors.js";
 import { type Pieces, peek, readAll } from "./pieces.js";
 import { SNIFF_BYTES, sniff } from "./sniff.js";
 
@@ -128,12 +133,14 @@ export async function nameByContent(
 }
 
 /** The error for a file that is not a checkpoint. */
-export function refusal(format: ReturnType<typeof sniff>, name: string): UnsupportedFormatError {
+export function refusal(format: ReturnType<typeof sniff>, name: string): SternaError {
 	if (format === "git-lfs") {
 		return new UnsupportedFormatError(
 			`${name} is a Git LFS pointer, not the model itself: fetch the real file with 'git lfs pull'.`,
 		);
 	}
 	if (format === "html") return new UnsupportedFormatError(`${name} is an HTML page, not a model.`);
-	return new UnsupportedFormatError(`${name} is neither a GGUF nor a safetensors file.`);
+	return new CorruptFileError(
+		`${name} is neither a GGUF nor a safetensors file: it is another file, or damaged.`,
+	);
 }
