@@ -6,9 +6,10 @@ import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
 import { build } from "vite";
+import { blankLlama } from "../support/blank-llama.js";
 import { launch, openPage, serveFolders } from "../support/browser.js";
 import { type App, installPacked } from "../support/packed.js";
-import { bit7m, inRoot, readTensor } from "../support/repo.js";
+import { bit7m, fileFromEnvironment, inRoot, llama3Strings, readTensor } from "../support/repo.js";
 import { startServer, type TestServer } from "../support/server.js";
 
 const IMPORT_MAP_PAGE = `<!doctype html><title>test</title>
@@ -319,6 +320,31 @@ test("logits in the browser are those of the reference, from a URL, files and by
 		const difference = Math.max(...logits.map((value, i) => Math.abs(value - wanted[i]!)));
 		assert.ok(difference <= 1e-4, `max difference ${difference}`);
 	}
+});
+
+test("the Llama-3 tokenizer gives the reference's ids, and the texts back", async () => {
+	const tokenizer = await readFile(fileFromEnvironment("STERNA_LLAMA3_TOKENIZER"));
+	for (const [name, body] of blankLlama(128_256, tokenizer)) server.routes.set(`/llama3/${name}`, { body });
+	await load(page, "/llama3/");
+	assert.equal(llama3Strings.length, 213);
+	const ours = await page.evaluate(
+		async (texts) => {
+			const results: { ids: number[]; text: string }[] = [];
+			for (const text of texts) {
+				const ids = await window.model!.tokenize(text);
+				results.push({
+					ids: Array.from(ids),
+					text: await window.model!.detokenize(ids, { skipSpecialTokens: true }),
+				});
+			}
+			return results;
+		},
+		llama3Strings.map(({ text }) => text),
+	);
+	ours.forEach(({ ids, text }, i) => {
+		assert.deepEqual(ids, llama3Strings[i]!.ids, JSON.stringify(llama3Strings[i]!.text));
+		assert.equal(text, llama3Strings[i]!.text);
+	});
 });
 
 test("failures of the network and of files are typed, and do not spoil later loads", async () => {
