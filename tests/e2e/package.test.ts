@@ -1,11 +1,11 @@
 // The packed tarball, installed into an app, in Chromium: without a bundler, and bundled.
 
 import assert from "node:assert/strict";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { build } from "vite";
+import { build, createServer } from "vite";
 import { blankLlama } from "../support/blank-llama.js";
 import { launch, openPage, serveFolders } from "../support/browser.js";
 import { type App, installPacked } from "../support/packed.js";
@@ -29,6 +29,7 @@ let errors: string[];
 before(async () => {
 	app = await installPacked();
 	await mkdir(join(app.folder, "bundled"));
+	await cp(inRoot("models", "bit-7m"), join(app.folder, "bundled", "public", "bit-7m"), { recursive: true });
 	await writeFile(join(app.folder, "page.html"), IMPORT_MAP_PAGE);
 	await writeFile(join(app.folder, "bundled", "index.html"), BUNDLED_PAGE);
 	await writeFile(
@@ -114,6 +115,24 @@ for (const [name, path] of [
 		await opened.page.close();
 	});
 }
+
+test("Vite's development server, which answers with the page where a file is missing", async () => {
+	const vite = await createServer({
+		root: join(app.folder, "bundled"),
+		configFile: false,
+		logLevel: "warn",
+		server: { port: 0, host: "127.0.0.1" },
+	});
+	try {
+		await vite.listen();
+		const opened = await openPage(browser, vite.resolvedUrls!.local[0]!);
+		await load(opened.page, "/bit-7m/");
+		assert.equal((await ask(opened.page, "What sound does a cow make?")).text, "A cow moos.");
+		await opened.page.close();
+	} finally {
+		await vite.close();
+	}
+});
 
 test("a page of another origin than the package's, as with a CDN", async () => {
 	const cdn = await startServer(async (_, path) => {
