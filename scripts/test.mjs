@@ -28,8 +28,10 @@ async function compileTests(folder) {
 }
 
 async function nodeTest(folder, { options = [], env = {} } = {}) {
+	// Runs only the tests that match, for trying one: STERNA_TEST=pattern npm test -- e2e
+	const only = process.env.STERNA_TEST ? [`--test-name-pattern=${process.env.STERNA_TEST}`] : [];
 	const files = await compileTests(folder);
-	run("node", ["--test", "--enable-source-maps", "--test-reporter=spec", ...options, ...files], {
+	run("node", ["--test", "--enable-source-maps", "--test-reporter=spec", ...only, ...options, ...files], {
 		env: { STERNA_ROOT: inRoot(), CHROME: findChromium(), ...env },
 	});
 }
@@ -67,7 +69,7 @@ const parts = {
 		// One file at a time: the tests measure how soon a page answers, on machines with few cores.
 		await nodeTest("e2e", {
 			options: ["--test-concurrency=1"],
-			env: { STERNA_SMOLLM2: await fetchSmolLm2() },
+			env: { STERNA_SMOLLM2: await fetchSmolLm2(), STERNA_LLAMA3_TOKENIZER: fetchLlama3Tokenizer() },
 		});
 	},
 };

@@ -409,6 +409,8 @@ fn hugging_face_configs_are_checked() {
     }
     let error = error_of(&with_config("LlamaForCausalLM", "GemmaForCausalLM"));
     assert_error(&error, "unsupported_format", &["GemmaForCausalLM", "Qwen3ForCausalLM"]);
+    let error = error_of(&hugging_face(|_| "{\"error\": \"Entry not found\"}".into(), str::to_owned));
+    assert_error(&error, "corrupt_file", &["Entry not found"]);
     // Floats where the config promises packed weights have no scales.
     let packed = option("\"quantization_config\": {\"quant_method\": \"bitnet\"}");
     assert_error(&error_of(&packed), "corrupt_file", &["without its scale"]);

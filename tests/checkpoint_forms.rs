@@ -260,3 +260,17 @@ fn sides_of_the_tokenizer_are_found() {
     files.push(weights);
     assert_eq!(read(&files).unwrap().checkpoint.template.jinja.as_deref(), Some("j"));
 }
+
+#[test]
+fn a_header_of_megabytes_is_parsed_once_however_small_the_pieces() {
+    let mut file = GgufFile::tiny_llama();
+    file.set("tokenizer.ggml.merges", Meta::Texts((0..280_000).map(|n| format!("{n} b")).collect()));
+    let files = file.files();
+    let start = std::time::Instant::now();
+    let loaded = read_with(&files, ReadOptions::default(), true, |_| 1).unwrap();
+    let Some(sterna::text::TokenizerSource::Gguf(vocab)) = loaded.checkpoint.tokenizer else {
+        panic!("no vocabulary")
+    };
+    assert_eq!((vocab.merges.len(), vocab.merges[279_999].as_str()), (280_000, "279999 b"));
+    assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
+}

@@ -58,8 +58,10 @@ pub(super) fn architecture(config: &Value) -> Result<String> {
         Some("qwen3") => "Qwen3ForCausalLM".to_owned(),
         Some(other) => other.to_owned(),
         None => {
+            let told = config["error"].as_str().map(|error| format!(" (it says {error:?})"));
             return Err(corrupt!(
-                "config.json names no model architecture: it must be the model's own config.json"
+                "config.json names no model architecture{}: it must be the model's own config.json",
+                told.unwrap_or_default()
             ));
         }
     })

@@ -33,7 +33,7 @@ pub enum ActivationChoice {
 
 /// Reads a checkpoint from files that are pushed one after the other: side files first, then weights.
 ///
-/// After an error, every further call gives the same error. A model that is intact but not one that
+/// After an error in a file, every further call gives the same error. A model that is intact but not one that
 /// Sterna runs becomes an error only after the push that completed its header, so that
 /// [`Self::inspect`] can report on it.
 pub struct CheckpointReader {

@@ -185,3 +185,27 @@ fn defaults(config: &Value) -> GenerationDefaults {
         None => common,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn endings(config: Value, generation_config: Value, vocab_size: usize) -> Vec<u32> {
+        let side = SideFiles { config, generation_config, ..SideFiles::default() };
+        collect(side, None, vocab_size).special.eos
+    }
+
+    #[test]
+    fn llama_3_vocabularies_end_on_both_of_their_tokens() {
+        let config = json!({ "bos_token_id": 128000, "eos_token_id": 128001 });
+        assert_eq!(endings(config.clone(), Value::Null, 128_256), [128_001, 128_009]);
+        assert_eq!(endings(config, json!({ "eos_token_id": [128009] }), 130_000), [128_001, 128_009]);
+    }
+
+    #[test]
+    fn ids_that_are_no_tokens_are_dropped() {
+        assert_eq!(endings(json!({ "eos_token_id": [-1, 7, 99, null, 7] }), Value::Null, 10), [7]);
+        assert_eq!(endings(json!({ "eos_token_id": null }), Value::Null, 10), [0u32; 0]);
+    }
+}

@@ -1,14 +1,15 @@
 // The packed tarball, installed into an app, in Chromium: without a bundler, and bundled.
 
 import assert from "node:assert/strict";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { build } from "vite";
+import { build, createServer } from "vite";
+import { blankLlama } from "../support/blank-llama.js";
 import { launch, openPage, serveFolders } from "../support/browser.js";
 import { type App, installPacked } from "../support/packed.js";
-import { bit7m, inRoot, readTensor } from "../support/repo.js";
+import { bit7m, fileFromEnvironment, inRoot, llama3Strings, readTensor } from "../support/repo.js";
 import { startServer, type TestServer } from "../support/server.js";
 
 const IMPORT_MAP_PAGE = `<!doctype html><title>test</title>
@@ -28,6 +29,7 @@ let errors: string[];
 before(async () => {
 	app = await installPacked();
 	await mkdir(join(app.folder, "bundled"));
+	await cp(inRoot("models", "bit-7m"), join(app.folder, "bundled", "public", "bit-7m"), { recursive: true });
 	await writeFile(join(app.folder, "page.html"), IMPORT_MAP_PAGE);
 	await writeFile(join(app.folder, "bundled", "index.html"), BUNDLED_PAGE);
 	await writeFile(
@@ -113,6 +115,24 @@ for (const [name, path] of [
 		await opened.page.close();
 	});
 }
+
+test("Vite's development server, which answers with the page where a file is missing", async () => {
+	const vite = await createServer({
+		root: join(app.folder, "bundled"),
+		configFile: false,
+		logLevel: "warn",
+		server: { port: 0, host: "127.0.0.1" },
+	});
+	try {
+		await vite.listen();
+		const opened = await openPage(browser, vite.resolvedUrls!.local[0]!);
+		await load(opened.page, "/bit-7m/");
+		assert.equal((await ask(opened.page, "What sound does a cow make?")).text, "A cow moos.");
+		await opened.page.close();
+	} finally {
+		await vite.close();
+	}
+});
 
 test("a page of another origin than the package's, as with a CDN", async () => {
 	const cdn = await startServer(async (_, path) => {
@@ -319,6 +339,31 @@ test("logits in the browser are those of the reference, from a URL, files and by
 		const difference = Math.max(...logits.map((value, i) => Math.abs(value - wanted[i]!)));
 		assert.ok(difference <= 1e-4, `max difference ${difference}`);
 	}
+});
+
+test("the Llama-3 tokenizer gives the reference's ids, and the texts back", async () => {
+	const tokenizer = await readFile(fileFromEnvironment("STERNA_LLAMA3_TOKENIZER"));
+	for (const [name, body] of blankLlama(128_256, tokenizer)) server.routes.set(`/llama3/${name}`, { body });
+	await load(page, "/llama3/");
+	assert.equal(llama3Strings.length, 213);
+	const ours = await page.evaluate(
+		async (texts) => {
+			const results: { ids: number[]; text: string }[] = [];
+			for (const text of texts) {
+				const ids = await window.model!.tokenize(text);
+				results.push({
+					ids: Array.from(ids),
+					text: await window.model!.detokenize(ids, { skipSpecialTokens: true }),
+				});
+			}
+			return results;
+		},
+		llama3Strings.map(({ text }) => text),
+	);
+	ours.forEach(({ ids, text }, i) => {
+		assert.deepEqual(ids, llama3Strings[i]!.ids, JSON.stringify(llama3Strings[i]!.text));
+		assert.equal(text, llama3Strings[i]!.text);
+	});
 });
 
 test("failures of the network and of files are typed, and do not spoil later loads", async () => {

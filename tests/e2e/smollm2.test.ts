@@ -1,11 +1,11 @@
 // A real model, end to end in Chromium: SmolLM2-135M-Instruct from its GGUF file, against llama.cpp.
 
 import assert from "node:assert/strict";
-import { dirname } from "node:path";
+import { basename, dirname } from "node:path";
 import { after, before, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
 import { launch, openPage, serveFolders } from "../support/browser.js";
-import { inRoot, smollm2 } from "../support/repo.js";
+import { fileFromEnvironment, inRoot, smollm2 } from "../support/repo.js";
 import type { TestServer } from "../support/server.js";
 
 const PAGE = `<!doctype html><title>test</title>
@@ -16,8 +16,7 @@ let browser: Browser;
 let page: Page;
 
 before(async () => {
-	const path = process.env.STERNA_SMOLLM2;
-	assert.ok(path, "STERNA_SMOLLM2 names the file that scripts/fetch-smollm2.mjs prints");
+	const path = fileFromEnvironment("STERNA_SMOLLM2");
 	server = await serveFolders({ "/pkg/": inRoot("pkg"), "/model/": dirname(path) });
 	server.routes.set("/", {
 		body: PAGE,
@@ -33,7 +32,7 @@ before(async () => {
 		async (url) => {
 			window.model = await window.sterna.loadModel(url, { contextLength: 512 });
 		},
-		`/model/${path.split("/").pop()}`,
+		`/model/${basename(path)}`,
 	);
 });
 

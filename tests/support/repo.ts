@@ -48,3 +48,15 @@ export function readTensor(
 	const bytes = Uint8Array.from(file.subarray(8 + headerLength + start, 8 + headerLength + end));
 	return { shape, values: dtype === "I32" ? new Int32Array(bytes.buffer) : new Float32Array(bytes.buffer) };
 }
+
+/** Texts and what the Llama-3 tokenizer makes of them, the beginning-of-sequence token in front. */
+export const llama3Strings: { text: string; ids: number[] }[] = JSON.parse(
+	readFileSync(inRoot("tests", "fixtures", "llama3_tokenizer_strings.json"), "utf8"),
+);
+
+/** The file that an environment variable of the test runner names. */
+export function fileFromEnvironment(variable: string): string {
+	const path = process.env[variable];
+	if (!path) throw new Error(`${variable} is not set: run the tests with 'npm test'.`);
+	return path;
+}

@@ -84,9 +84,10 @@ test("a folder's address needs no slash, and a file's brings its folder's side f
 });
 
 test("pages that a server gives for missing files are not taken for files", async () => {
-	const page = { body: "<!doctype html><html></html>", headers: { "Content-Type": "text/html" } };
+	const page = { body: "<p>Not found", headers: { "Content-Type": "text/html; charset=utf-8" } };
 	server.routes.set("/m/config.json", { body: "{}" });
 	server.routes.set("/m/tokenizer.json", page);
+	server.routes.set("/m/chat_template.jinja", { body: "<!doctype html><html></html>" });
 	server.routes.set("/m/model.safetensors", { body: "weights" });
 	await load(`${server.origin}/m/`);
 	assert.deepEqual(names(), ["config.json", "model.safetensors"]);

@@ -101,7 +101,8 @@ export async function download(
 	}
 	const size = contentLength(response);
 	const { head, pieces, close } = await peek(body(response, url, size, signal), SNIFF_BYTES);
-	if (sniff(head) === "html") {
+	const isPage = response.headers.get("content-type")?.toLowerCase().startsWith("text/html");
+	if (isPage || sniff(head) === "html") {
 		await close();
 		throw new NetworkError(
 			`${url} gave an HTML page instead of a file. Use the address of the file itself: on Hugging Face that has /resolve/ where the page has /blob/.`,

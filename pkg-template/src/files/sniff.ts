@@ -10,7 +10,7 @@ export type Sniffed = "gguf" | "safetensors" | "html" | "git-lfs" | "unknown";
 export function sniff(head: Uint8Array): Sniffed {
 	const text = String.fromCharCode(...head.subarray(0, SNIFF_BYTES));
 	if (text.startsWith("GGUF")) return "gguf";
-	if (/^(?:\xef\xbb\xbf)?\s*<(?:!doctype|html|head|body|\?xml|!--)/i.test(text)) return "html";
+	if (/^(?:\xef\xbb\xbf)?\s*<(?:!doctype|html|head|body|script|meta|\?xml|!--)/i.test(text)) return "html";
 	if (text.startsWith("version https://git-lfs")) return "git-lfs";
 	// A safetensors file is the header's length (8 bytes), and the header: a JSON object.
 	if (text.charAt(8) === "{" && head[6] === 0 && head[7] === 0) return "safetensors";
