@@ -72,7 +72,14 @@ impl RopeFrequencies {
     pub fn angles(&self, start: usize, count: usize) -> RopeAngles {
         let angle =
             (start..start + count).flat_map(|position| self.inverse.iter().map(move |f| position as f32 * f));
-        let (cos, sin) = angle.map(|a| (a.cos() * self.amplitude, a.sin() * self.amplitude)).unzip();
+        // In double precision: libraries differ in the last bit of single-precision sines.
+        let (sin_cos, amplitude) = (|angle: f32| f64::from(angle).sin_cos(), self.amplitude);
+        let (cos, sin) = angle
+            .map(|angle| {
+                let (sin, cos) = sin_cos(angle);
+                (cos as f32 * amplitude, sin as f32 * amplitude)
+            })
+            .unzip();
         RopeAngles { cos, sin }
     }
 }

@@ -29,9 +29,9 @@ fn whole_rows(weight: &TernaryMatrix, x: &Codes, out: &mut CpuTensor) {
         let rows = group.rows(weight);
         for (token, total) in totals.iter().enumerate() {
             let sums = dot::dot_streams(group.streams, x.plane(token, 0));
-            let scale = x.scale(token);
+            let scale = f64::from(x.scale(token));
             for (row, (out, sum)) in rows.clone().zip(out.row_mut(token)[rows.clone()].iter_mut().zip(sums)) {
-                *out += (sum - total) as f32 / scale * row_scale(weight.scales(), row);
+                *out += (f64::from(sum - total) / scale * f64::from(row_scale(weight.scales(), row))) as f32;
             }
         }
     }
