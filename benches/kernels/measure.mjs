@@ -1,0 +1,88 @@
+// Measures the kernels of one or more modules, interleaved call by call, beside reading the same bytes.
+// Runs in Node and in a page alike.
+
+/** Weight bytes that the cycle of matrices fills: more than any cache keeps. */
+const CYCLE_BYTES = 320e6;
+
+/** `[name, rows, cols]` of BitNet b1.58 2B-4T. */
+export const SHAPES = [
+	["attention", 2560, 2560],
+	["gate/up", 6912, 2560],
+	["down", 2560, 6912],
+];
+
+/** What is measured at each shape. `macs` kernels are bound by arithmetic, the others by memory. */
+export const CASES = [
+	{ name: "int8", tokens: 1 },
+	{ name: "float", tokens: 1, float: true },
+	{ name: "int8 grouped", tokens: 1, grouped: true },
+	{ name: "float grouped", tokens: 1, float: true, grouped: true },
+	{ name: "prefill int8", tokens: 48, macs: true },
+	{ name: "prefill float grouped", tokens: 48, float: true, grouped: true, macs: true },
+];
+
+/** An instance of the benchmark module. What it imports belongs to the package's bindings: unused here. */
+export async function instantiate(module) {
+	const imports = {};
+	for (const { module: from, name, kind } of WebAssembly.Module.imports(module)) {
+		if (kind !== "function") throw new Error(`the module imports a ${kind}: ${from}.${name}`);
+		imports[from] ??= {};
+		imports[from][name] = () => {
+			throw new Error(`the benchmark called ${name}`);
+		};
+	}
+	return (await WebAssembly.instantiate(module, imports)).exports;
+}
+
+function quantile(samples, at) {
+	const sorted = [...samples].sort((a, b) => a - b);
+	return sorted[Math.floor((sorted.length - 1) * at)];
+}
+
+/** Milliseconds that `call` takes. */
+function time(call) {
+	const start = performance.now();
+	call();
+	return performance.now() - start;
+}
+
+/**
+ * One case at one shape, for every engine (`{ name: exports }`) in turn.
+ * Gives an entry an engine: ms a call (median and p25), GB/s of weight bytes, the same for reading only,
+ * the ratio of the two, and GMAC/s.
+ */
+export function measureCase(engines, [shape, rows, cols], test, rounds) {
+	const count = Math.ceil((4 * CYCLE_BYTES) / (rows * cols));
+	let bytes = 0;
+	for (const engine of Object.values(engines)) {
+		bytes = engine.make_ternary(rows, cols, count, test.grouped ? 1 : 0);
+		engine.make_input(test.tokens, cols, test.float ? 1 : 0);
+	}
+	const samples = Object.keys(engines).map((name) => ({ name, linear: [], read: [] }));
+	let next = 0;
+	const index = () => {
+		next = (next + 1) % count;
+		return next;
+	};
+	const used = test.macs ? Math.ceil(rounds / 8) : rounds;
+	// The first rounds let the engine's second compiler finish.
+	for (let round = -Math.ceil(used / 4); round < used; round++) {
+		for (const { name, linear, read } of samples) {
+			const engine = engines[name];
+			const linearMs = time(() => engine.linear(index()));
+			const readMs = time(() => engine.read(index()));
+			if (round < 0) continue;
+			linear.push(linearMs);
+			read.push(readMs);
+		}
+	}
+	return samples.map(({ name, linear, read }) => {
+		const [ms, readMs] = [linear, read].map((list) => quantile(list, 0.25));
+		return {
+			...{ engine: name, shape, rows, cols, case: test.name, tokens: test.tokens, bytes },
+			...{ medianMs: quantile(linear, 0.5), p25Ms: ms, readMedianMs: quantile(read, 0.5), readP25Ms: readMs },
+			...{ gbPerS: bytes / ms / 1e6, readGbPerS: bytes / readMs / 1e6, ofRead: readMs / ms },
+			gmacPerS: (rows * cols * test.tokens) / ms / 1e6,
+		};
+	});
+}

@@ -1,0 +1,125 @@
+//! The CPU kernels as a WebAssembly module that a benchmark can drive: it makes matrices, runs one verb
+//! of the backend on them, or only reads their bytes. Times are taken by `measure.mjs`, outside.
+
+#![cfg(target_arch = "wasm32")]
+
+use std::arch::wasm32::{u64x2_extract_lane, v128, v128_load, v128_or};
+use std::cell::RefCell;
+use sterna::backend::Backend;
+use sterna::backend::cpu::{Cpu, CpuInput, CpuTensor};
+use sterna::model::LinearInput;
+use sterna::quant::{Matrix, Scales, TernaryMatrix};
+
+/// Columns that share a scale where the benchmark asks for group scales.
+const GROUP: usize = 128;
+
+#[derive(Default)]
+struct Bench {
+    matrices: Vec<Matrix>,
+    input: Option<CpuInput>,
+    random: u32,
+}
+
+thread_local! {
+    static BENCH: RefCell<Bench> = RefCell::default();
+}
+
+impl Bench {
+    /// xorshift32: only timing depends on these numbers.
+    fn next(&mut self) -> u32 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 17;
+        self.random ^= self.random << 5;
+        self.random
+    }
+
+    fn ternary(&mut self, rows: usize, cols: usize, grouped: bool) -> TernaryMatrix {
+        let scales = if grouped {
+            Scales::Group { size: GROUP, values: vec![0.5; rows * cols.div_ceil(GROUP)] }
+        } else {
+            Scales::Tensor(0.5)
+        };
+        let mut matrix = TernaryMatrix::unfilled(rows, cols, scales).expect("memory for the matrices");
+        let codes: Vec<u8> = (0..cols + 64).map(|_| (self.next() >> 8) as u8 % 3).collect();
+        for row in 0..rows {
+            let shift = self.next() as usize % 64;
+            matrix.put_row(row, &codes[shift..shift + cols]);
+        }
+        matrix
+    }
+}
+
+/// Replaces the matrices by `count` ternary ones of this shape. Returns the bytes of one's codes.
+#[unsafe(no_mangle)]
+pub extern "C" fn make_ternary(rows: usize, cols: usize, count: usize, grouped: bool) -> usize {
+    BENCH.with_borrow_mut(|bench| {
+        bench.random = 12345;
+        bench.matrices.clear();
+        let mut bytes = 0;
+        for _ in 0..count {
+            let matrix = bench.ternary(rows, cols, grouped);
+            bytes = matrix.bytes().len();
+            bench.matrices.push(Matrix::Ternary(matrix));
+        }
+        bytes
+    })
+}
+
+/// Replaces the activations by `tokens` random vectors, quantised to int8 or kept as floats.
+#[unsafe(no_mangle)]
+pub extern "C" fn make_input(tokens: usize, cols: usize, float: bool) {
+    BENCH.with_borrow_mut(|bench| {
+        let values = (0..tokens * cols).map(|_| bench.next() as f32 / u32::MAX as f32 - 0.5).collect();
+        let kind = if float { LinearInput::Float } else { LinearInput::Int8 };
+        bench.input = Some(CpuInput::new(CpuTensor::from_data(cols, values), kind));
+    });
+    // The input is prepared on first use; that is not what is measured.
+    linear(0);
+}
+
+/// Matrix `index` times the activations. Returns one value of the result, as a use of it.
+#[unsafe(no_mangle)]
+pub extern "C" fn linear(index: usize) -> f32 {
+    BENCH.with_borrow(|bench| {
+        let input = bench.input.as_ref().expect("make_input comes first");
+        Cpu.linear(&bench.matrices[index], input).data()[0]
+    })
+}
+
+/// Reads the codes of matrix `index`, four streams in lock step, 64 bytes of each at a time: what the
+/// memory gives to one thread of this engine.
+#[unsafe(no_mangle)]
+pub extern "C" fn read(index: usize) -> u64 {
+    BENCH.with_borrow(|bench| match &bench.matrices[index] {
+        Matrix::Ternary(matrix) => read_streams(matrix.bytes()),
+        Matrix::Dense(_) => unreachable!("the matrices are ternary"),
+    })
+}
+
+fn read_streams(bytes: &[u8]) -> u64 {
+    let (lines, _) = bytes.as_chunks::<64>();
+    let quarter = lines.len() / 4;
+    let mut seen = [std::arch::wasm32::u64x2_splat(0); 4];
+    for line in 0..quarter {
+        for stream in 0..4 {
+            let at = lines[stream * quarter + line].as_ptr().cast::<v128>();
+            for (part, seen) in seen.iter_mut().enumerate() {
+                // SAFETY: a line is 64 bytes, four vectors.
+                *seen = v128_or(*seen, unsafe { v128_load(at.add(part)) });
+            }
+        }
+    }
+    let [a, b, c, d] = seen;
+    let all = v128_or(v128_or(a, b), v128_or(c, d));
+    u64x2_extract_lane::<0>(all) | u64x2_extract_lane::<1>(all)
+}
+
+/// Which kernels the module has: 0 portable, 1 SIMD128, 2 relaxed SIMD.
+#[unsafe(no_mangle)]
+pub extern "C" fn kernel() -> u32 {
+    match Cpu.kernel_name() {
+        "relaxed-simd" => 2,
+        "simd128" => 1,
+        _ => 0,
+    }
+}
