@@ -10,6 +10,7 @@ mod dot;
 mod float;
 mod input;
 mod norm;
+mod pool;
 pub mod scalar;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 mod simd128;
