@@ -81,7 +81,7 @@ fn ternary_linear_sums_are_exact() {
         let mut x: Vec<f32> = (0..cols).map(|_| (random.float() * 127.0).round()).collect();
         x[0] = 127.0;
         let input = CpuInput::new(CpuTensor::from_data(cols, x.clone()), LinearInput::Int8);
-        let ours = Cpu.linear(&Matrix::Ternary(matrix), &input);
+        let ours = Cpu::default().linear(&Matrix::Ternary(matrix), &input);
         for (row, codes) in codes.chunks(cols).enumerate() {
             let sum: i64 = codes.iter().zip(&x).map(|(code, x)| (i64::from(*code) - 1) * *x as i64).sum();
             assert_eq!(ours.row(0)[row], sum as f32, "{rows}×{cols} row {row}");
@@ -98,8 +98,8 @@ fn ternary_linear_agrees_with_its_definition() {
             let codes = random.codes(rows * cols);
             let matrix = Matrix::Ternary(TernaryMatrix::from_codes(rows, cols, &codes, scales).unwrap());
             let x = random.tensor(3, cols);
-            let int8 = Cpu.linear(&matrix, &CpuInput::new(x.clone(), LinearInput::Int8));
-            let float = Cpu.linear(&matrix, &CpuInput::new(x.clone(), LinearInput::Float));
+            let int8 = Cpu::default().linear(&matrix, &CpuInput::new(x.clone(), LinearInput::Int8));
+            let float = Cpu::default().linear(&matrix, &CpuInput::new(x.clone(), LinearInput::Float));
             for token in 0..3 {
                 let wanted = scalar::linear_int8(&matrix, x.row(token));
                 assert_close(int8.row(token), &wanted, 2e-6, &format!("int8 {what}"));
@@ -118,7 +118,7 @@ fn ternary_linear_survives_the_largest_codes_and_activations() {
     for kind in [LinearInput::Int8, LinearInput::Float] {
         for value in [1.0, -1.0] {
             let x = CpuTensor::from_data(cols, vec![value; cols]);
-            let ours = Cpu.linear(&matrix, &CpuInput::new(x, kind));
+            let ours = Cpu::default().linear(&matrix, &CpuInput::new(x, kind));
             assert_close(ours.row(0), &[2.0 * value * cols as f32; 8], 1e-6, "extreme values");
         }
     }
@@ -131,7 +131,9 @@ fn activations_that_are_zero_or_tiny_stay_finite() {
     for kind in [LinearInput::Int8, LinearInput::Float] {
         for value in [0.0, 1e-30, f32::MIN_POSITIVE] {
             let x = CpuTensor::from_data(64, vec![value; 64]);
-            assert!(Cpu.linear(&matrix, &CpuInput::new(x, kind)).data().iter().all(|y| y.is_finite()));
+            assert!(
+                Cpu::default().linear(&matrix, &CpuInput::new(x, kind)).data().iter().all(|y| y.is_finite())
+            );
         }
     }
 }
@@ -142,10 +144,10 @@ fn linear_add_adds_to_the_residual() {
     let codes = random.codes(20 * 70);
     let matrix = Matrix::Ternary(TernaryMatrix::from_codes(20, 70, &codes, Scales::Tensor(0.5)).unwrap());
     let input = CpuInput::new(random.tensor(2, 70), LinearInput::Int8);
-    let product = Cpu.linear(&matrix, &input);
+    let product = Cpu::default().linear(&matrix, &input);
     let residual = random.tensor(2, 20);
     let mut sum = residual.clone();
-    Cpu.linear_add(&matrix, &input, &mut sum);
+    Cpu::default().linear_add(&matrix, &input, &mut sum);
     let wanted: Vec<f32> = residual.data().iter().zip(product.data()).map(|(a, b)| a + b).collect();
     assert_close(sum.data(), &wanted, 1e-6, "residual");
 }
@@ -170,7 +172,7 @@ fn dense_linear_agrees_with_its_definition() {
             let matrix = Matrix::Dense(matrix);
             for tokens in [1, 3] {
                 let x = random.tensor(tokens, cols);
-                let ours = Cpu.linear(&matrix, &CpuInput::new(x.clone(), LinearInput::Float));
+                let ours = Cpu::default().linear(&matrix, &CpuInput::new(x.clone(), LinearInput::Float));
                 for token in 0..tokens {
                     let wanted = scalar::linear(&matrix, x.row(token));
                     assert_close(ours.row(token), &wanted, 2e-6, &format!("{encoding:?} {rows}×{cols}"));
@@ -186,7 +188,7 @@ fn embedding_takes_the_rows_asked_for() {
     let codes = random.codes(50 * 130);
     let scales = Scales::Group { size: 128, values: random.floats(100) };
     let table = Matrix::Ternary(TernaryMatrix::from_codes(50, 130, &codes, scales).unwrap());
-    let out = Cpu.embed(&table, &[49, 0, 7]);
+    let out = Cpu::default().embed(&table, &[49, 0, 7]);
     let mut wanted = vec![0.0; 130];
     for (token, id) in [49usize, 0, 7].into_iter().enumerate() {
         table.decode_row(id, &mut wanted);
@@ -200,7 +202,7 @@ fn rms_norm_agrees_with_its_definition() {
     for width in [1, 7, 64, 2561] {
         let (x, weight) = (random.tensor(2, width), random.floats(width));
         let norm = Norm { weight: &weight, eps: 1e-5 };
-        let ours = Cpu.norm_quantize(&x, norm, LinearInput::Float);
+        let ours = Cpu::default().norm_quantize(&x, norm, LinearInput::Float);
         for token in 0..2 {
             let wanted = scalar::rms_norm(x.row(token), &weight, 1e-5);
             assert_close(ours.values().row(token), &wanted, 2e-6, "RMSNorm");
@@ -218,8 +220,8 @@ fn gate_up_applies_the_activation() {
     let (gate, up) = (matrix(), matrix());
     let x = random.tensor(2, 40);
     let input = CpuInput::new(x.clone(), LinearInput::Float);
-    let relu2 = Cpu.gate_up(&gate, &up, &input, Activation::Relu2);
-    let silu = Cpu.gate_up(&gate, &up, &input, Activation::Silu);
+    let relu2 = Cpu::default().gate_up(&gate, &up, &input, Activation::Relu2);
+    let silu = Cpu::default().gate_up(&gate, &up, &input, Activation::Silu);
     for token in 0..2 {
         let (g, u) = (scalar::linear(&gate, x.row(token)), scalar::linear(&up, x.row(token)));
         let wanted: Vec<f32> = g.iter().zip(&u).map(|(g, u)| g.max(0.0).powi(2) * u).collect();
@@ -233,7 +235,7 @@ fn gate_up_applies_the_activation() {
 fn check_attention(heads: usize, kv_heads: usize, head_dim: usize, format: KvFormat, tolerance: f32) {
     let mut random = Random::new(8);
     let shape = CacheShape { layers: 2, kv_heads, head_dim, format };
-    let mut cache = Cpu.new_cache(shape).unwrap();
+    let mut cache = Cpu::default().new_cache(shape).unwrap();
     let (mut keys, mut values) = (Vec::new(), Vec::new());
     for tokens in [1, 3, 60, 70, 1] {
         let query = random.tensor(tokens, heads * head_dim);
@@ -255,8 +257,8 @@ fn check_attention(heads: usize, kv_heads: usize, head_dim: usize, format: KvFor
             key_norm: None,
             norm_eps: 1e-6,
         };
-        let ours = Cpu.attend(input, &angles, &mut cache).unwrap();
-        Cpu.commit(&mut cache, tokens);
+        let ours = Cpu::default().attend(input, &angles, &mut cache).unwrap();
+        Cpu::default().commit(&mut cache, tokens);
         for token in 0..tokens {
             for head in 0..heads {
                 let kv_head = head / (heads / kv_heads);
@@ -298,13 +300,13 @@ fn a_truncated_cache_forgets() {
             key_norm: None,
             norm_eps: 1e-6,
         };
-        let out = Cpu.attend(input, &angles, cache).unwrap();
-        Cpu.commit(cache, x.tokens());
+        let out = Cpu::default().attend(input, &angles, cache).unwrap();
+        Cpu::default().commit(cache, x.tokens());
         out
     };
-    let mut fresh = Cpu.new_cache(shape).unwrap();
+    let mut fresh = Cpu::default().new_cache(shape).unwrap();
     let wanted = run(&mut fresh, &second);
-    let mut cache = Cpu.new_cache(shape).unwrap();
+    let mut cache = Cpu::default().new_cache(shape).unwrap();
     run(&mut cache, &first);
     cache.truncate(0);
     assert_eq!(run(&mut cache, &second), wanted);

@@ -86,7 +86,7 @@ fn hidden_states_agree_layer_by_layer() {
         let model = engine.transformer();
         let config = model.config();
         let ids = tensor_ids(case.logits, "ids16");
-        let mut cache = Cpu.new_cache(model.cache_shape(KvFormat::F32)).unwrap();
+        let mut cache = Cpu::default().new_cache(model.cache_shape(KvFormat::F32)).unwrap();
         let size = ids.len() * config.hidden_size;
         let mut seen = 0;
         model

@@ -114,7 +114,13 @@ pub trait Backend {
     fn quantize(&self, x: Self::Tensor, input: LinearInput) -> Self::Input;
 
     /// `x · Wᵀ`
-    fn linear(&self, weight: &Self::Matrix, x: &Self::Input) -> Self::Tensor;
+    fn linear(&self, weight: &Self::Matrix, x: &Self::Input) -> Self::Tensor {
+        let [out] = self.linears([weight], x);
+        out
+    }
+
+    /// `x · Wᵀ` for several matrices at once.
+    fn linears<const N: usize>(&self, weights: [&Self::Matrix; N], x: &Self::Input) -> [Self::Tensor; N];
 
     /// `residual += x · Wᵀ`
     fn linear_add(&self, weight: &Self::Matrix, x: &Self::Input, residual: &mut Self::Tensor);

@@ -108,12 +108,13 @@ impl<B: Backend> Transformer<B> {
     ) -> Result<()> {
         let backend = &self.backend;
         let x = backend.norm_quantize(hidden, self.norm(&layer.attn_norm), self.config.linear_input);
+        let [query, key, value] = backend.linears([&layer.query, &layer.key, &layer.value], &x);
         let heads = backend.attend(
             AttentionInput {
                 layer: index,
-                query: backend.linear(&layer.query, &x),
-                key: backend.linear(&layer.key, &x),
-                value: backend.linear(&layer.value, &x),
+                query,
+                key,
+                value,
                 query_norm: layer.query_norm.as_ref(),
                 key_norm: layer.key_norm.as_ref(),
                 norm_eps: self.config.norm_eps,

@@ -17,6 +17,18 @@ struct LoaderOptions {
     kv_cache: KvFormat,
     activations: ActivationChoice,
     i2s_layout: I2sLayout,
+    threads: Threads,
+}
+
+/// How many threads compute, the one that calls among them.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Threads(usize);
+
+impl Default for Threads {
+    fn default() -> Self {
+        Self(1)
+    }
 }
 
 /// What `inspect` returns: the reader's report and the memory that running the model takes.
@@ -50,6 +62,7 @@ struct Progress {
 #[wasm_bindgen]
 pub struct Loader {
     inner: engine::Loader<Cpu>,
+    cpu: Cpu,
 }
 
 #[wasm_bindgen]
@@ -57,12 +70,19 @@ impl Loader {
     #[wasm_bindgen(constructor)]
     pub fn new(options: JsValue) -> JsResult<Loader> {
         let options: LoaderOptions = from_js(options, "the load options are not understood")?;
+        let cpu = Cpu::with_threads(options.threads.0);
         let options = EngineOptions {
             context_length: options.context_length,
             kv_format: options.kv_cache,
             read: ReadOptions { activations: options.activations, i2s_layout: options.i2s_layout },
         };
-        Ok(Self { inner: engine::Loader::new(Cpu, options)? })
+        Ok(Self { inner: engine::Loader::new(cpu.clone(), options)?, cpu })
+    }
+
+    /// A place for one more thread, for `serveThread` in a worker that shares this module's memory.
+    #[wasm_bindgen(js_name = threadSeat)]
+    pub fn thread_seat(&self) -> usize {
+        self.cpu.seat().into_raw()
     }
 
     #[wasm_bindgen(js_name = beginFile)]

@@ -1,12 +1,14 @@
-//! Everything that touches JavaScript: the classes `Loader` and `Model` that the npm package drives, and
-//! the translation of errors. Nothing here computes; it converts and delegates.
+//! Everything that touches JavaScript: the classes `Loader` and `Model` that the npm package drives, the
+//! entry of its threads, and the translation of errors. Nothing here computes; it converts and delegates.
 
 mod convert;
 mod loader;
 mod model;
+mod threads;
 
 pub use loader::Loader;
 pub use model::Model;
+pub use threads::{abandon_thread, serve_thread};
 
 use wasm_bindgen::prelude::*;
 

@@ -24,6 +24,7 @@ struct Info<'a> {
     defaults: &'a GenerationDefaults,
     memory: Memory,
     kernel: &'static str,
+    threads: usize,
 }
 
 /// Bytes in use.
@@ -92,6 +93,7 @@ impl Model {
                 kv_cache: engine.session().cache().resident_bytes(),
             },
             kernel: engine.transformer().backend().kernel_name(),
+            threads: engine.transformer().backend().threads(),
         })
     }
 

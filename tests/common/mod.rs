@@ -85,12 +85,20 @@ pub const CASES: &[Case] = &[
 
 /// Loads a case, feeding its bytes in pieces.
 pub fn load(case: &Case) -> Engine<Cpu> {
-    load_files(case.files, ReadOptions { activations: case.activations, ..Default::default() })
+    load_on(Cpu::default(), case)
+}
+
+pub fn load_on(cpu: Cpu, case: &Case) -> Engine<Cpu> {
+    load_files_on(cpu, case.files, ReadOptions { activations: case.activations, ..Default::default() })
 }
 
 pub fn load_files(files: &[(&str, &[u8])], read: ReadOptions) -> Engine<Cpu> {
+    load_files_on(Cpu::default(), files, read)
+}
+
+fn load_files_on(cpu: Cpu, files: &[(&str, &[u8])], read: ReadOptions) -> Engine<Cpu> {
     let options = EngineOptions { kv_format: KvFormat::F32, read, ..Default::default() };
-    let mut loader = Loader::new(Cpu, options).unwrap();
+    let mut loader = Loader::new(cpu, options).unwrap();
     for (name, bytes) in files {
         loader.begin_file(name, Some(bytes.len() as u64)).unwrap();
         for piece in bytes.chunks(100_003) {

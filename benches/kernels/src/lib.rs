@@ -82,7 +82,7 @@ pub extern "C" fn make_input(tokens: usize, cols: usize, float: bool) {
 pub extern "C" fn linear(index: usize) -> f32 {
     BENCH.with_borrow(|bench| {
         let input = bench.input.as_ref().expect("make_input comes first");
-        Cpu.linear(&bench.matrices[index], input).data()[0]
+        Cpu::default().linear(&bench.matrices[index], input).data()[0]
     })
 }
 
@@ -117,7 +117,7 @@ fn read_streams(bytes: &[u8]) -> u64 {
 /// Which kernels the module has: 0 portable, 1 SIMD128, 2 relaxed SIMD.
 #[unsafe(no_mangle)]
 pub extern "C" fn kernel() -> u32 {
-    match Cpu.kernel_name() {
+    match Cpu::default().kernel_name() {
         "relaxed-simd" => 2,
         "simd128" => 1,
         _ => 0,

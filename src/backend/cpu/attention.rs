@@ -4,12 +4,18 @@ use super::Cpu;
 use super::cache::{BLOCK_TOKENS, CpuCache, LayerCache};
 use super::float::{add_scaled, dot, exp, maximum};
 use super::norm::rms_norm_in_place;
+use super::pool::Pool;
 use super::tensor::CpuTensor;
+use super::tiles::{Tile, TileShape, for_tiles};
 use crate::Result;
 use crate::backend::{AttentionInput, KvCache, RopeAngles};
 
+/// Tokens of a prompt that one thread attends for.
+const TILE_TOKENS: usize = 8;
+
 /// See [`crate::backend::Backend::attend`].
 pub fn attend(
+    pool: &Pool,
     mut input: AttentionInput<'_, Cpu>,
     angles: &RopeAngles,
     cache: &mut CpuCache,
@@ -27,10 +33,13 @@ pub fn attend(
 
     let kv_heads = input.key.width() / head_dim;
     let mut out = CpuTensor::zeros(tokens, input.query.width());
-    let mut pass = HeadPass { head_dim, start, scores: Vec::new(), scratch: Vec::new() };
-    for kv_head in 0..kv_heads {
-        pass.run(layer, kv_head, &input.query, kv_heads, &mut out);
-    }
+    let group = input.query.width() / kv_heads;
+    // With few tokens, splitting them would decode the same keys several times.
+    let shape = TileShape { tokens: tokens.min(TILE_TOKENS), columns: group };
+    let layer = &*layer;
+    for_tiles(pool, [(&mut out, shape)], |_, tile| {
+        HeadPass { head_dim, start, kv_head: tile.columns.start / group, out: tile }.run(layer, &input.query);
+    });
     Ok(out)
 }
 
@@ -68,60 +77,49 @@ fn append(layer: &mut LayerCache, start: usize, head_dim: usize, key: &CpuTensor
     }
 }
 
-/// Attention of all query heads that share one key/value head.
-struct HeadPass {
+/// Attention of some tokens in all query heads that share one key/value head.
+struct HeadPass<'a> {
     head_dim: usize,
-    /// Position of the first token.
+    /// Position of the first token of the pass.
     start: usize,
-    /// `[tokens · group, end]`, one row a (token, query head).
-    scores: Vec<f32>,
-    scratch: Vec<f32>,
+    kv_head: usize,
+    out: Tile<'a>,
 }
 
-impl HeadPass {
-    fn run(
-        &mut self,
-        layer: &LayerCache,
-        kv_head: usize,
-        query: &CpuTensor,
-        kv_heads: usize,
-        out: &mut CpuTensor,
-    ) {
-        let tokens = query.tokens();
-        let group = query.width() / self.head_dim / kv_heads;
-        let end = self.start + tokens;
-        let first_column = kv_head * group * self.head_dim;
-        let columns = |member: usize| {
-            let from = first_column + member * self.head_dim;
-            from..from + self.head_dim
-        };
-
-        self.scores.clear();
-        self.scores.resize(tokens * group * end, 0.0);
+impl HeadPass<'_> {
+    fn run(mut self, layer: &LayerCache, query: &CpuTensor) {
+        let tokens = self.out.tokens.clone();
+        let group = self.out.columns.len() / self.head_dim;
+        let end = self.start + tokens.end;
+        let of_member = |member: usize| member * self.head_dim..(member + 1) * self.head_dim;
         let scale = 1.0 / (self.head_dim as f32).sqrt();
+
+        // `[tokens · group, end]`, one row a (token, query head).
+        let mut scores = vec![0.0; tokens.len() * group * end];
+        let mut scratch = Vec::new();
         for (block, positions) in blocks(end) {
-            let keys = layer.keys[block].head(kv_head, positions.len(), self.head_dim, &mut self.scratch);
-            for token in 0..tokens {
+            let keys = layer.keys[block].head(self.kv_head, positions.len(), self.head_dim, &mut scratch);
+            for (index, token) in tokens.clone().enumerate() {
                 let seen = visible(&positions, self.start + token);
                 for member in 0..group {
-                    let query = &query.row(token)[columns(member)];
-                    let row = &mut self.scores[(token * group + member) * end + positions.start..][..seen];
+                    let query = &query.row(token)[self.out.columns.clone()][of_member(member)];
+                    let row = &mut scores[(index * group + member) * end + positions.start..][..seen];
                     for (score, key) in row.iter_mut().zip(keys.chunks_exact(self.head_dim)) {
                         *score = dot(query, key) * scale;
                     }
                 }
             }
         }
-        for (row, scores) in self.scores.chunks_exact_mut(end).enumerate() {
-            softmax(&mut scores[..self.start + row / group + 1]);
+        for (row, scores) in scores.chunks_exact_mut(end).enumerate() {
+            softmax(&mut scores[..self.start + tokens.start + row / group + 1]);
         }
         for (block, positions) in blocks(end) {
-            let values = layer.values[block].head(kv_head, positions.len(), self.head_dim, &mut self.scratch);
-            for token in 0..tokens {
+            let values = layer.values[block].head(self.kv_head, positions.len(), self.head_dim, &mut scratch);
+            for (index, token) in tokens.clone().enumerate() {
                 let seen = visible(&positions, self.start + token);
                 for member in 0..group {
-                    let out = &mut out.row_mut(token)[columns(member)];
-                    let row = &self.scores[(token * group + member) * end + positions.start..][..seen];
+                    let out = &mut self.out.row_mut(token)[of_member(member)];
+                    let row = &scores[(index * group + member) * end + positions.start..][..seen];
                     for (weight, value) in row.iter().zip(values.chunks_exact(self.head_dim)) {
                         add_scaled(out, *weight, value);
                     }

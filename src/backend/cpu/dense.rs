@@ -5,20 +5,22 @@
 use super::dense_simd128;
 use super::float::dot;
 use super::tensor::CpuTensor;
+use super::tiles::Tile;
 use crate::quant::DenseMatrix;
 
-/// `out += x · Wᵀ`; `out` is `[tokens, rows]`.
-pub fn matmul_add(weight: &DenseMatrix, x: &CpuTensor, out: &mut CpuTensor) {
+/// `out += x · Wᵀ` for the rows that are the tile's columns.
+pub fn matmul_add(weight: &DenseMatrix, x: &CpuTensor, out: &mut Tile<'_>) {
     assert_eq!(weight.cols(), x.width());
     #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-    if x.tokens() == 1 && dense_simd128::gemv_add(weight, x.row(0), out.row_mut(0)) {
+    if x.tokens() == 1 && dense_simd128::gemv_add(weight, out.columns.clone(), x.row(0), out.row_mut(0)) {
         return;
     }
+    let first = out.columns.start;
     let mut decoded = vec![0.0; weight.cols()];
-    for row in 0..weight.rows() {
+    for row in out.columns.clone() {
         weight.decode_row(row, &mut decoded);
         for token in 0..x.tokens() {
-            out.row_mut(token)[row] += dot(&decoded, x.row(token));
+            out.row_mut(token)[row - first] += dot(&decoded, x.row(token));
         }
     }
 }

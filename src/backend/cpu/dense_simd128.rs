@@ -4,6 +4,7 @@
 
 use crate::quant::{DenseEncoding, DenseMatrix};
 use std::arch::wasm32::*;
+use std::ops::Range;
 
 /// Rows in lock step.
 const ROWS: usize = 4;
@@ -14,17 +15,17 @@ const F16_REBIAS: f32 = 5.192_297e33; // 2¹¹²
 /// Activations below this can carry [`F16_REBIAS`] without overflow.
 const F16_LIMIT: f32 = 60_000.0;
 
-/// `out += x · Wᵀ` for one token, where there is a kernel for the encoding and the numbers; else `false`
+/// `out += x · Wᵀ` for one token and some rows of the weight, where there is a kernel for the encoding and the numbers; else `false`
 /// and nothing is done.
-pub fn gemv_add(weight: &DenseMatrix, x: &[f32], out: &mut [f32]) -> bool {
+pub fn gemv_add(weight: &DenseMatrix, rows: Range<usize>, x: &[f32], out: &mut [f32]) -> bool {
     match weight.encoding() {
         DenseEncoding::F16 if x.iter().all(|x| x.abs() < F16_LIMIT) => {
             // The factor goes into the activations, once, instead of into every weight.
             let x: Vec<f32> = x.iter().map(|x| x * F16_REBIAS).collect();
-            gemv(weight, &x, out, f16_low, f16_high, |bits| f32::from_bits(f16_bits(bits)));
+            gemv(weight, rows, &x, out, f16_low, f16_high, |bits| f32::from_bits(f16_bits(bits)));
         }
         DenseEncoding::BF16 => {
-            gemv(weight, x, out, bf16_low, bf16_high, |bits| f32::from_bits(u32::from(bits) << 16));
+            gemv(weight, rows, x, out, bf16_low, bf16_high, |bits| f32::from_bits(u32::from(bits) << 16));
         }
         _ => return false,
     }
@@ -34,20 +35,19 @@ pub fn gemv_add(weight: &DenseMatrix, x: &[f32], out: &mut [f32]) -> bool {
 #[inline(always)]
 fn gemv(
     weight: &DenseMatrix,
+    rows: Range<usize>,
     x: &[f32],
     out: &mut [f32],
     low: impl Fn(v128) -> v128 + Copy,
     high: impl Fn(v128) -> v128 + Copy,
     single: impl Fn(u16) -> f32 + Copy,
 ) {
-    let rows = weight.rows();
-    for first in (0..rows).step_by(ROWS) {
-        // The last rows are done again rather than by a kernel of their own.
-        let start = first.min(rows.saturating_sub(ROWS));
-        let row = |index: usize| weight.row((start + index).min(rows - 1));
+    for first in rows.clone().step_by(ROWS) {
+        // Where fewer are left, the last row is done several times rather than by a kernel of its own.
+        let row = |index: usize| weight.row((first + index).min(rows.end - 1));
         let sums = dot_rows([row(0), row(1), row(2), row(3)], x, low, high, single);
-        for index in first..rows.min(first + ROWS) {
-            out[index] += sums[index - start];
+        for (out, sum) in out[first - rows.start..].iter_mut().zip(sums) {
+            *out += sum;
         }
     }
 }

@@ -9,6 +9,7 @@ mod dense_simd128;
 mod dot;
 mod float;
 mod input;
+mod linear;
 mod norm;
 mod pool;
 pub mod scalar;
@@ -16,21 +17,50 @@ pub mod scalar;
 mod simd128;
 mod tensor;
 mod ternary;
+mod tiles;
 
 pub use cache::CpuCache;
 pub use input::CpuInput;
+pub use pool::Seat;
 pub use tensor::CpuTensor;
 
 use super::{AttentionInput, Backend, CacheShape, Norm, RopeAngles};
 use crate::Result;
 use crate::model::{Activation, LinearInput};
 use crate::quant::Matrix;
+use pool::Pool;
+use std::sync::Arc;
+use tiles::{TileShape, for_tiles};
 
-/// The CPU of this thread.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Cpu;
+/// The CPU: this thread, and those of a pool.
+#[derive(Debug, Clone)]
+pub struct Cpu {
+    pool: Arc<Pool>,
+}
+
+impl Default for Cpu {
+    /// This thread alone.
+    fn default() -> Self {
+        Self::with_threads(1)
+    }
+}
 
 impl Cpu {
+    /// Computes in `threads` threads, this one among them. Results do not depend on how many there are.
+    /// In WebAssembly the other threads have to be given their [`Seat`]s.
+    pub fn with_threads(threads: usize) -> Self {
+        Self { pool: Arc::new(Pool::new(threads)) }
+    }
+
+    pub fn threads(&self) -> usize {
+        self.pool.threads()
+    }
+
+    /// A place for a thread that JavaScript starts.
+    pub fn seat(&self) -> Seat {
+        self.pool.seat()
+    }
+
     /// Which kernels run, as `model.info.kernel` shows it.
     pub fn kernel_name(&self) -> &'static str {
         dot::NAME
@@ -72,27 +102,23 @@ impl Backend for Cpu {
         CpuInput::new(x, input)
     }
 
-    fn linear(&self, weight: &Matrix, x: &CpuInput) -> CpuTensor {
-        let mut out = CpuTensor::zeros(x.values().tokens(), weight.rows());
-        self.linear_add(weight, x, &mut out);
-        out
+    fn linears<const N: usize>(&self, weights: [&Matrix; N], x: &CpuInput) -> [CpuTensor; N] {
+        let mut outs = weights.map(|weight| CpuTensor::zeros(x.values().tokens(), weight.rows()));
+        linear::add(&self.pool, weights, x, outs.each_mut());
+        outs
     }
 
     fn linear_add(&self, weight: &Matrix, x: &CpuInput, residual: &mut CpuTensor) {
-        match weight {
-            Matrix::Ternary(weight) => ternary::matmul_add(weight, x.codes(), residual),
-            Matrix::Dense(weight) => dense::matmul_add(weight, x.values(), residual),
-        }
+        linear::add(&self.pool, [weight], x, [residual]);
     }
 
     fn gate_up(&self, gate: &Matrix, up: &Matrix, x: &CpuInput, act: Activation) -> CpuTensor {
-        let mut inner = self.linear(gate, x);
-        let up = self.linear(up, x);
+        let [mut inner, up] = self.linears([gate, up], x);
         match act {
-            Activation::Relu2 => combine(&mut inner, &up, |g| if g > 0.0 { g * g } else { 0.0 }),
-            Activation::Silu => {
-                combine(&mut inner, &up, |g| g / (1.0 + float::exp(if g > -88.0 { -g } else { 88.0 })))
-            }
+            Activation::Relu2 => combine(&self.pool, &mut inner, &up, |g| if g > 0.0 { g * g } else { 0.0 }),
+            Activation::Silu => combine(&self.pool, &mut inner, &up, |g| {
+                g / (1.0 + float::exp(if g > -88.0 { -g } else { 88.0 }))
+            }),
         }
         inner
     }
@@ -103,7 +129,7 @@ impl Backend for Cpu {
         angles: &RopeAngles,
         cache: &mut CpuCache,
     ) -> Result<CpuTensor> {
-        attention::attend(input, angles, cache)
+        attention::attend(&self.pool, input, angles, cache)
     }
 
     fn commit(&self, cache: &mut CpuCache, tokens: usize) {
@@ -119,8 +145,15 @@ impl Backend for Cpu {
     }
 }
 
-fn combine(inner: &mut CpuTensor, up: &CpuTensor, act: impl Fn(f32) -> f32) {
-    for (value, up) in inner.data_mut().iter_mut().zip(up.data()) {
-        *value = act(*value) * up;
-    }
+fn combine(pool: &Pool, inner: &mut CpuTensor, up: &CpuTensor, act: impl Fn(f32) -> f32 + Sync) {
+    // An activation costs about as much as reading this many bytes.
+    let shape = TileShape::for_columns(pool, inner.tokens(), inner.width(), 16 * inner.tokens());
+    for_tiles(pool, [(inner, shape)], |_, mut tile| {
+        for token in tile.tokens.clone() {
+            let up = &up.row(token)[tile.columns.clone()];
+            for (value, up) in tile.row_mut(token).iter_mut().zip(up) {
+                *value = act(*value) * up;
+            }
+        }
+    });
 }

@@ -207,7 +207,8 @@ impl Shared {
     fn publish(&self, parts: usize, task: &(dyn Fn(usize) + Sync)) {
         // SAFETY: only the lifetime changes, and no thread uses the task after its job, which ends before
         // the borrow that `run` was given.
-        let task: *const Task = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static Task>(task) };
+        let task: *const Task =
+            unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static Task>(task) };
         // SAFETY: this thread holds `busy` and no job is open, so nobody else looks at the task.
         unsafe { *self.task.get() = Some(task) };
         self.finished.store(0, Relaxed);

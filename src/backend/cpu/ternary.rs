@@ -6,12 +6,13 @@
 
 use super::dot::{self, MAX_WIDE_STEPS, RowSums, STEP_BYTES, STEP_STRIDE};
 use super::input::{Codes, PLANE_BITS};
-use super::tensor::CpuTensor;
+use super::tiles::Tile;
 use crate::quant::ternary::{CHUNK_COLS, GROUP_ROWS, SLAB_ROWS, STREAMS};
 use crate::quant::{Scales, TernaryMatrix};
+use std::ops::Range;
 
-/// `out += x · Wᵀ`; `out` is `[tokens, rows]`.
-pub fn matmul_add(weight: &TernaryMatrix, x: &Codes, out: &mut CpuTensor) {
+/// `out += x · Wᵀ` for the rows that are the tile's columns; the tile starts at a whole group.
+pub fn matmul_add(weight: &TernaryMatrix, x: &Codes, out: &mut Tile<'_>) {
     assert_eq!(weight.padded_cols(), x.padded_cols());
     let one_sum_a_row = x.planes() == 1 && !matches!(weight.scales(), Scales::Group { .. });
     if one_sum_a_row {
@@ -22,15 +23,18 @@ pub fn matmul_add(weight: &TernaryMatrix, x: &Codes, out: &mut CpuTensor) {
 }
 
 /// The fast case: one exact sum a row.
-fn whole_rows(weight: &TernaryMatrix, x: &Codes, out: &mut CpuTensor) {
+fn whole_rows(weight: &TernaryMatrix, x: &Codes, out: &mut Tile<'_>) {
     let totals: Vec<i32> =
         (0..x.tokens()).map(|token| x.plane(token, 0).iter().map(|x| i32::from(*x)).sum()).collect();
-    for group in groups(weight) {
+    for group in groups(weight, &out.columns) {
         let rows = group.rows(weight);
+        let columns = rows.start - out.columns.start..rows.end - out.columns.start;
         for (token, total) in totals.iter().enumerate() {
             let sums = dot::dot_streams(group.streams, x.plane(token, 0));
             let scale = f64::from(x.scale(token));
-            for (row, (out, sum)) in rows.clone().zip(out.row_mut(token)[rows.clone()].iter_mut().zip(sums)) {
+            for (row, (out, sum)) in
+                rows.clone().zip(out.row_mut(token)[columns.clone()].iter_mut().zip(sums))
+            {
                 *out += (f64::from(sum - total) / scale * f64::from(row_scale(weight.scales(), row))) as f32;
             }
         }
@@ -46,12 +50,13 @@ fn row_scale(scales: &Scales, row: usize) -> f32 {
 }
 
 /// The general case: rows are summed in runs of steps that share a scale and cannot overflow.
-fn by_runs(weight: &TernaryMatrix, x: &Codes, out: &mut CpuTensor) {
+fn by_runs(weight: &TernaryMatrix, x: &Codes, out: &mut Tile<'_>) {
     let runs = runs(weight);
     let totals: Vec<i64> =
         (0..x.tokens()).flat_map(|token| runs.iter().map(move |run| run.total(x, token))).collect();
-    for group in groups(weight) {
+    for group in groups(weight, &out.columns) {
         let rows = group.rows(weight);
+        let columns = rows.start - out.columns.start..rows.end - out.columns.start;
         for token in 0..x.tokens() {
             let totals = &totals[token * runs.len()..(token + 1) * runs.len()];
             let mut values = [0.0f32; GROUP_ROWS];
@@ -62,7 +67,7 @@ fn by_runs(weight: &TernaryMatrix, x: &Codes, out: &mut CpuTensor) {
                 }
             }
             let scale = x.scale(token);
-            for (out, value) in out.row_mut(token)[rows.clone()].iter_mut().zip(values) {
+            for (out, value) in out.row_mut(token)[columns.clone()].iter_mut().zip(values) {
                 *out += value / scale;
             }
         }
@@ -139,23 +144,26 @@ struct Group<'a> {
 
 impl Group<'_> {
     /// The group's rows that the matrix has.
-    fn rows(&self, weight: &TernaryMatrix) -> std::ops::Range<usize> {
+    fn rows(&self, weight: &TernaryMatrix) -> Range<usize> {
         self.first_row..weight.rows().min(self.first_row + GROUP_ROWS)
     }
 }
 
-fn groups(weight: &TernaryMatrix) -> impl Iterator<Item = Group<'_>> {
+/// The groups of `rows`, which start at a whole group.
+fn groups<'a>(weight: &'a TernaryMatrix, rows: &Range<usize>) -> impl Iterator<Item = Group<'a>> + use<'a> {
+    assert!(rows.start.is_multiple_of(GROUP_ROWS));
     let group_bytes = weight.padded_cols() / STREAMS / CHUNK_COLS * STEP_BYTES;
-    let slab_bytes = SLAB_ROWS * weight.padded_cols() / 4;
     let padded_rows = weight.padded_rows();
-    weight.bytes().chunks(slab_bytes.max(1)).enumerate().flat_map(move |(slab, bytes)| {
-        let first = slab * SLAB_ROWS;
-        let groups = SLAB_ROWS.min(padded_rows.saturating_sub(first)) / GROUP_ROWS;
-        (0..groups).map(move |group| Group {
-            first_row: first + group * GROUP_ROWS,
+    rows.clone().step_by(GROUP_ROWS).map(move |first_row| {
+        let slab = first_row / SLAB_ROWS * SLAB_ROWS;
+        let groups = SLAB_ROWS.min(padded_rows - slab) / GROUP_ROWS;
+        let bytes = &weight.bytes()[slab * weight.padded_cols() / 4..];
+        let group = (first_row - slab) / GROUP_ROWS;
+        Group {
+            first_row,
             streams: std::array::from_fn(|stream| {
                 &bytes[(stream * groups + group) * group_bytes..][..group_bytes]
             }),
-        })
+        }
     })
 }

@@ -1,0 +1,132 @@
+//! The CPU backend gives bit for bit the same with any number of threads: every verb that is split, and
+//! every reference checkpoint. (That the numbers are right with one thread is what `kernels.rs` and
+//! `reference.rs` show.)
+
+mod common;
+
+use common::{CASES, tensor_ids};
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use sterna::backend::cpu::{Cpu, CpuInput, CpuTensor};
+use sterna::backend::{AttentionInput, Backend, CacheShape, KvFormat, RopeAngles};
+use sterna::generate::Session;
+use sterna::model::{Activation, LinearInput, LogitRows};
+use sterna::quant::{DenseEncoding, DenseMatrix, Matrix, Scales, TernaryMatrix};
+
+/// Few, and more than a test machine has cores.
+const THREADS: [usize; 2] = [2, 5];
+
+struct Random(Pcg64Mcg);
+
+impl Random {
+    fn floats(&mut self, len: usize) -> Vec<f32> {
+        (0..len).map(|_| (self.0.next_u32() >> 8) as f32 / (1 << 23) as f32 - 1.0).collect()
+    }
+
+    fn tensor(&mut self, tokens: usize, width: usize) -> CpuTensor {
+        CpuTensor::from_data(width, self.floats(tokens * width))
+    }
+
+    fn ternary(&mut self, rows: usize, cols: usize, scales: Scales) -> Matrix {
+        let codes: Vec<u8> = (0..rows * cols).map(|_| (self.0.next_u32() >> 20) as u8 & 3).collect();
+        Matrix::Ternary(TernaryMatrix::from_codes(rows, cols, &codes, scales).unwrap())
+    }
+
+    fn dense(&mut self, rows: usize, cols: usize, encoding: DenseEncoding) -> Matrix {
+        let mut matrix = DenseMatrix::zeroed(rows, cols, encoding).unwrap();
+        encoding.encode(&self.floats(rows * cols), matrix.bytes_mut());
+        Matrix::Dense(matrix)
+    }
+}
+
+/// Compares what `verb` gives with one thread and with several.
+fn check(what: &str, verb: impl Fn(&Cpu) -> Vec<f32>) {
+    let wanted = verb(&Cpu::default());
+    for threads in THREADS {
+        let cpu = Cpu::with_threads(threads);
+        for _ in 0..2 {
+            let ours = verb(&cpu);
+            let same = ours.iter().zip(&wanted).all(|(a, b)| a.to_bits() == b.to_bits());
+            assert!(ours.len() == wanted.len() && same, "{what}, {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn products_do_not_depend_on_the_threads() {
+    let mut random = Random(Pcg64Mcg::seed_from_u64(1));
+    for (rows, cols) in [(3usize, 5usize), (1041, 320), (400, 1408)] {
+        let groups = Scales::Group { size: 64, values: random.floats(rows * cols.div_ceil(64)) };
+        let by_row = Scales::Row(random.floats(rows));
+        let matrices = [
+            random.ternary(rows, cols, Scales::Tensor(0.37)),
+            random.ternary(rows / 2 + 1, cols, groups),
+            random.ternary(rows, cols, by_row),
+            random.dense(rows, cols, DenseEncoding::F16),
+            random.dense(rows + 7, cols, DenseEncoding::BF16),
+        ];
+        let [a, b, c, d, e] = &matrices;
+        for tokens in [1, 9] {
+            let x = random.tensor(tokens, cols);
+            for kind in [LinearInput::Int8, LinearInput::Float] {
+                let (gate, up) = (random.ternary(rows, cols, Scales::Tensor(0.2)), a);
+                check(&format!("{rows}×{cols}, {tokens} tokens, {kind:?}"), |cpu| {
+                    let x = CpuInput::new(x.clone(), kind);
+                    let mut all: Vec<f32> =
+                        cpu.linears([a, b, c, d, e], &x).iter().flat_map(|out| out.data().to_vec()).collect();
+                    all.extend(cpu.gate_up(&gate, up, &x, Activation::Silu).data());
+                    let mut residual = CpuTensor::from_data(rows, vec![0.5; tokens * rows]);
+                    cpu.linear_add(a, &x, &mut residual);
+                    all.extend(residual.data());
+                    all
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn attention_does_not_depend_on_the_threads() {
+    let (heads, kv_heads, head_dim) = (6, 3, 32);
+    for format in [KvFormat::F32, KvFormat::F16] {
+        check("attention", |cpu| {
+            let mut random = Random(Pcg64Mcg::seed_from_u64(2));
+            let mut cache = cpu.new_cache(CacheShape { layers: 1, kv_heads, head_dim, format }).unwrap();
+            let mut all = Vec::new();
+            for tokens in [1, 17, 70, 1] {
+                let half = tokens * head_dim / 2;
+                let input = AttentionInput {
+                    layer: 0,
+                    query: random.tensor(tokens, heads * head_dim),
+                    key: random.tensor(tokens, kv_heads * head_dim),
+                    value: random.tensor(tokens, kv_heads * head_dim),
+                    query_norm: None,
+                    key_norm: None,
+                    norm_eps: 1e-6,
+                };
+                let angles = RopeAngles { cos: vec![0.8; half], sin: vec![0.6; half] };
+                all.extend(cpu.attend(input, &angles, &mut cache).unwrap().data());
+                cpu.commit(&mut cache, tokens);
+            }
+            all
+        });
+    }
+}
+
+#[test]
+fn reference_checkpoints_do_not_depend_on_the_threads() {
+    for case in CASES {
+        let ids = tensor_ids(case.logits, "ids16");
+        check(case.name, |cpu| {
+            let engine = common::load_on(cpu.clone(), case);
+            let model = engine.transformer();
+            let mut session = Session::new(model, KvFormat::F16).unwrap();
+            let (prompt, rest) = ids.split_at(9);
+            let mut all = session.advance(model, prompt, LogitRows::All).unwrap().unwrap();
+            for id in rest {
+                all.extend(session.advance(model, &[*id], LogitRows::Last).unwrap().unwrap());
+            }
+            all
+        });
+    }
+}
