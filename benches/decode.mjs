@@ -1,7 +1,11 @@
 // Loads a model in headless Chromium through the built package and measures what a visitor feels: load
 // time, peak memory, prefill and decode speed.
 //
-//   node benches/decode.mjs MODEL.gguf [--tokens 32] [--prompt 48] [--rounds 3] [--kv f16] [--json FILE]
+//   node benches/decode.mjs MODEL.gguf [--tokens 32] [--prompt 48] [--rounds 3] [--kv f16] [--threads auto]
+//                           [--json FILE]
+//
+// `--threads 1,2` loads the model twice and measures both in turn, round by round, so that the ratio holds on
+// a machine that others use too.
 //
 // Peak memory is the tab's: the wasm module's memory and the JavaScript heaps of page and worker, sampled
 // while loading.
@@ -20,12 +24,13 @@ const { values: options, positionals } = parseArgs({
 		prompt: { type: "string", default: "48" },
 		rounds: { type: "string", default: "3" },
 		kv: { type: "string", default: "f16" },
+		threads: { type: "string", default: "auto" },
 		json: { type: "string" },
 	},
 });
 if (positionals.length !== 1) {
 	console.error(
-		"usage: node benches/decode.mjs MODEL.gguf [--tokens N] [--prompt N] [--rounds N] [--kv f16|f32] [--json FILE]",
+		"usage: node benches/decode.mjs MODEL.gguf [--tokens N] [--prompt N] [--rounds N] [--kv f16|f32] [--threads auto|N,N…] [--json FILE]",
 	);
 	process.exit(2);
 }
@@ -61,26 +66,30 @@ function listen() {
 }
 
 /** What runs in the page. */
-async function measure({ url, kvCache, tokens, prompt, rounds }) {
+async function measure({ url, kvCache, tokens, prompt, rounds, threads }) {
 	const { loadModel } = await import("/index.js");
-	const begin = performance.now();
-	const model = await loadModel(url, { kvCache });
-	const loadMs = performance.now() - begin;
-	const { memory } = await model.stats();
-	const runs = [];
-	for (let round = 0; round < rounds; round++) {
-		// Other ids each round: the cache must not help.
-		const ids = Array.from({ length: prompt }, (_, i) => 40 + ((i * 7 + round * 13) % 200));
-		const { timing, usage } = await model.generate(ids, {
-			temperature: 0,
-			maxTokens: tokens,
-			ignoreEos: true,
-		});
-		runs.push({ ...timing, cachedTokens: usage.cachedTokens });
+	const models = [];
+	for (const wanted of threads) {
+		const begin = performance.now();
+		const model = await loadModel(url, { kvCache, threads: wanted });
+		const { memory } = await model.stats();
+		models.push({ model, loadMs: performance.now() - begin, memory, runs: [] });
 	}
-	const after = await model.stats();
-	await model.dispose();
-	return { loadMs, memory, memoryAfter: after.memory, kernel: model.info.kernel, runs };
+	for (let round = 0; round < rounds; round++) {
+		for (const { model, runs } of models) {
+			// Other ids each round: the cache must not help.
+			const ids = Array.from({ length: prompt }, (_, i) => 40 + ((i * 7 + round * 13) % 200));
+			const { timing } = await model.generate(ids, { temperature: 0, maxTokens: tokens, ignoreEos: true });
+			runs.push(timing);
+		}
+	}
+	const results = [];
+	for (const { model, ...result } of models) {
+		await model.dispose();
+		const { kernel, threads } = model.info;
+		results.push({ kernel, threads, ...result });
+	}
+	return results;
 }
 
 const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
@@ -116,38 +125,50 @@ const sampler =
 				peak = Math.max(peak, await rendererBytes());
 			}, 100);
 
-const result = await page.evaluate(measure, {
+const results = await page.evaluate(measure, {
 	url: `/model/${basename(modelPath)}`,
 	kvCache: options.kv,
 	tokens: Number(options.tokens),
 	prompt: Number(options.prompt),
 	rounds: Number(options.rounds),
+	threads: options.threads.split(",").map((count) => (count === "auto" ? count : Number(count))),
 });
 clearInterval(sampler);
 await browser.close();
 server.close();
 
 const fileBytes = statSync(modelPath).size;
+const summaries = results.map(({ kernel, threads, loadMs, memory, runs }) => ({
+	kernel,
+	threads,
+	loadSeconds: loadMs / 1000,
+	loadMBps: fileBytes / 1e3 / loadMs,
+	wasmBytesLoaded: memory.wasm,
+	wasmOverFile: memory.wasm / fileBytes,
+	prefillTokensPerSecond: median(runs.map((run) => run.prefillTps)),
+	decodeTokensPerSecond: median(runs.map((run) => run.decodeTps)),
+	runs,
+}));
+const first = summaries[0];
+for (const summary of summaries.slice(1)) {
+	const ratios = (of) => median(summary.runs.map((run, round) => of(run) / of(first.runs[round])));
+	summary.prefillOverFirst = ratios((run) => run.prefillTps);
+	summary.decodeOverFirst = ratios((run) => run.decodeTps);
+}
 const summary = {
 	model: basename(modelPath),
 	fileBytes,
-	kernel: result.kernel,
-	loadSeconds: result.loadMs / 1000,
-	loadMBps: fileBytes / 1e3 / result.loadMs,
-	wasmBytesLoaded: result.memory.wasm,
-	wasmOverFile: result.memory.wasm / fileBytes,
 	peakTabBytes: peak === undefined ? undefined : peak - before,
-	peakTabOverFile: peak === undefined ? undefined : (peak - before) / fileBytes,
-	prefillTokensPerSecond: median(result.runs.map((run) => run.prefillTps)),
-	decodeTokensPerSecond: median(result.runs.map((run) => run.decodeTps)),
-	runs: result.runs,
+	peakTabOverFile: peak === undefined ? undefined : (peak - before) / fileBytes / results.length,
 };
-console.table(
+const rounded = (record) =>
 	Object.fromEntries(
-		Object.entries(summary)
+		Object.entries(record)
 			.filter(([key]) => key !== "runs")
 			.map(([key, value]) => [key, typeof value === "number" ? Number(value.toPrecision(4)) : value]),
-	),
-);
-if (options.json) writeFileSync(options.json, `${JSON.stringify(summary, null, "\t")}\n`);
+	);
+console.table(rounded(summary));
+console.table(summaries.map(rounded));
+if (options.json)
+	writeFileSync(options.json, `${JSON.stringify({ ...summary, results: summaries }, null, "\t")}\n`);
 process.exit(0);

@@ -8,15 +8,15 @@ import { pathToFileURL } from "node:url";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { inRoot, targetDir } from "./lib/paths.mjs";
 import { run, step } from "./lib/run.mjs";
+import { VARIANTS } from "./lib/wasm-variants.mjs";
 import { setup } from "./setup.mjs";
 
 const pkg = inRoot("pkg");
 const template = inRoot("pkg-template");
 const bindings = join(targetDir, "sterna-web");
-const wasm = "sterna_bg.wasm";
 
-// What every browser that the package supports has. Relaxed SIMD is not in it: Safari rejects a module
-// that contains one such instruction.
+// What every browser that the package supports has, and every build uses. Relaxed SIMD is not in it: Safari
+// rejects a module that contains one such instruction.
 const WASM_FEATURES = [
 	"simd",
 	"bulk-memory",
@@ -32,36 +32,35 @@ const QUICK_PROFILE = {
 	CARGO_PROFILE_RELEASE_CODEGEN_UNITS: "16",
 };
 
-function buildWasm(quick) {
-	step("Rust → wasm");
-	run("cargo", ["build", "--locked", "--release", "--lib", "--target", "wasm32-unknown-unknown"], {
-		env: quick ? QUICK_PROFILE : {},
+function buildWasm({ name, args, env }, quick) {
+	step(`Rust → wasm: ${name}`);
+	// A folder each: builds with different flags would replace one another's dependencies.
+	const target = join(targetDir, "variants", name);
+	run("cargo", ["build", "--locked", "--release", "--lib", "--target", "wasm32-unknown-unknown", ...args], {
+		env: { ...(quick ? QUICK_PROFILE : {}), ...env, CARGO_TARGET_DIR: target },
 	});
-	step("JavaScript bindings");
-	rmSync(bindings, { recursive: true, force: true });
 	run("wasm-bindgen", [
 		...["--target", "web", "--omit-default-module-path", "--remove-producers-section"],
-		...["--no-typescript", "--out-name", "sterna", "--out-dir", bindings],
-		join(targetDir, "wasm32-unknown-unknown", "release", "sterna.wasm"),
+		...["--no-typescript", "--out-name", name, "--out-dir", bindings],
+		join(target, "wasm32-unknown-unknown", "release", "sterna.wasm"),
 	]);
 }
 
-function optimiseWasm(quick) {
-	const source = join(bindings, wasm);
-	const output = join(pkg, wasm);
+function optimiseWasm({ name, optimiser }, quick) {
+	const source = join(bindings, `${name}_bg.wasm`);
+	const output = join(pkg, `${name}_bg.wasm`);
 	if (quick) {
 		cpSync(source, output);
 		return;
 	}
-	step("wasm-opt");
-	const features = WASM_FEATURES.map((name) => `--enable-${name}`);
+	const features = [...WASM_FEATURES, ...optimiser].map((feature) => `--enable-${feature}`);
 	run("wasm-opt", ["-O3", "--strip-debug", ...features, source, "-o", output]);
 }
 
 async function bundle(version) {
 	step("Bundles and types");
 	const { bundlePackage } = await import("./lib/bundle.mjs");
-	await bundlePackage(pkg, join(bindings, "sterna.js"), version);
+	await bundlePackage(pkg, bindings, version);
 	run("tsc", ["--project", join(template, "tsconfig.json")]);
 }
 
@@ -91,8 +90,11 @@ function printSizes() {
 export async function buildPackage({ quick = false } = {}) {
 	rmSync(pkg, { recursive: true, force: true });
 	mkdirSync(pkg, { recursive: true });
-	buildWasm(quick);
-	optimiseWasm(quick);
+	rmSync(bindings, { recursive: true, force: true });
+	for (const variant of VARIANTS) {
+		buildWasm(variant, quick);
+		optimiseWasm(variant, quick);
+	}
 	await bundle(copyTemplate());
 	printSizes();
 }

@@ -20,16 +20,18 @@ function setupRust() {
 	const toolchain = readFileSync(inRoot("rust-toolchain.toml"), "utf8");
 	const channel = /channel = "(.+)"/.exec(toolchain)[1];
 	const sysroot = capture("rustc", ["--print", "sysroot"])?.trim();
-	const hasTarget = sysroot && existsSync(`${sysroot}/lib/rustlib/wasm32-unknown-unknown`);
+	const library = `${sysroot}/lib/rustlib`;
+	const hasTarget = sysroot && existsSync(`${library}/wasm32-unknown-unknown`);
 	const isComplete =
 		hasTarget &&
+		existsSync(`${library}/src/rust/library/std`) &&
 		capture("rustc", ["--version"])?.includes(channel) &&
 		capture("cargo", ["fmt", "--version"]) &&
 		capture("cargo", ["clippy", "--version"]);
 	if (isComplete) return;
 	if (!which("rustup")) {
 		fail(
-			`Rust ${channel} with wasm32-unknown-unknown, rustfmt and clippy is needed; rustup would install it.`,
+			`Rust ${channel} with wasm32-unknown-unknown, rust-src, rustfmt and clippy is needed; rustup would install it.`,
 		);
 	}
 	step(`Rust ${channel}`);

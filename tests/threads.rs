@@ -93,7 +93,7 @@ fn attention_does_not_depend_on_the_threads() {
             let mut random = Random(Pcg64Mcg::seed_from_u64(2));
             let mut cache = cpu.new_cache(CacheShape { layers: 1, kv_heads, head_dim, format }).unwrap();
             let mut all = Vec::new();
-            for tokens in [1, 17, 70, 1] {
+            for tokens in [1, 17, 200, 1, 1] {
                 let half = tokens * head_dim / 2;
                 let input = AttentionInput {
                     layer: 0,

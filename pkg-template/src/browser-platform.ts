@@ -1,12 +1,23 @@
-// Where a browser gets the wasm module from, in a page or in a worker.
+// Where a browser gets the wasm module and its threads from, in a page or in a worker.
 
+import { threads as detectThreads } from "wasm-feature-detect";
 import { NetworkError, UnsupportedBrowserError } from "./errors.js";
-import type { Platform, WasmInstance } from "./local-engine.js";
-import type { WasmApi } from "./wasm-api.js";
+import type { Platform } from "./local-engine.js";
+import { threadCount } from "./threads/count.js";
+import { sharedMemory } from "./threads/memory.js";
+import type { StartThread } from "./threads/team.js";
+import type { Instance } from "./wasm-api.js";
+import { type Build, bindings, FILE_NAMES } from "./wasm-build.js";
+import { moduleWorker } from "./worker/module-worker.js";
 
-async function instantiate(wasmUrl: string | undefined): Promise<WasmInstance> {
-	const api: WasmApi = await import("sterna-wasm");
-	const url = wasmUrl ?? new URL("./sterna_bg.wasm", import.meta.url).href;
+/** Bundlers recognise a file by exactly this form. */
+const OWN_URLS: Record<Build, () => URL> = {
+	single: () => new URL("./sterna_bg.wasm", import.meta.url),
+	threads: () => new URL("./sterna_threads_bg.wasm", import.meta.url),
+};
+
+async function fetchModule(build: Build, wasmUrl: string | undefined): Promise<Response> {
+	const url = (wasmUrl === undefined ? OWN_URLS[build]() : new URL(FILE_NAMES[build], wasmUrl)).href;
 	let response: Response;
 	try {
 		response = await fetch(url);
@@ -15,14 +26,29 @@ async function instantiate(wasmUrl: string | undefined): Promise<WasmInstance> {
 	}
 	if (!response.ok || response.headers.get("content-type")?.startsWith("text/html")) {
 		throw new NetworkError(
-			`The engine is not at ${url} (HTTP status ${response.status}). Serve sterna_bg.wasm beside the package's scripts, or give its address as 'wasmUrl'.`,
+			`The engine is not at ${url} (HTTP status ${response.status}). Serve the package's .wasm files beside its scripts, or give their address as 'wasmUrl'.`,
 			url,
 			{ status: response.status },
 		);
 	}
+	return response;
+}
+
+/** Compiles while it downloads, where the server gives the module's content type. */
+async function compile(response: Response): Promise<WebAssembly.Module> {
+	const isStreamable = response.headers.get("content-type") === "application/wasm";
+	if (isStreamable) return WebAssembly.compileStreaming(response);
+	return WebAssembly.compile(await response.arrayBuffer());
+}
+
+async function instantiate(build: Build, wasmUrl: string | undefined): Promise<Instance> {
+	const api = await bindings(build);
+	const response = await fetchModule(build, wasmUrl);
 	try {
-		const { memory } = await api.default({ module_or_path: response });
-		return { api, memory };
+		const module = await compile(response);
+		const shared = build === "threads" ? sharedMemory() : undefined;
+		const { memory } = await api.default({ module_or_path: module, memory: shared });
+		return { api, memory, module };
 	} catch (cause) {
 		if (!(cause instanceof WebAssembly.CompileError)) throw cause;
 		throw new UnsupportedBrowserError(
@@ -32,18 +58,54 @@ async function instantiate(wasmUrl: string | undefined): Promise<WasmInstance> {
 	}
 }
 
-let instance: Promise<WasmInstance> | undefined;
+/**
+ * How many threads the engine may have here. Only an isolated page's workers may share memory, and the page
+ * itself may not wait for another thread.
+ */
+async function grantThreads(wanted: "auto" | number): Promise<number> {
+	const mayWait = globalThis.document === undefined;
+	if (!mayWait || !globalThis.crossOriginIsolated || !(await detectThreads())) return 1;
+	return threadCount(wanted, navigator.hardwareConcurrency);
+}
+
+const startThread: StartThread = (start) => {
+	const worker = moduleWorker(
+		"thread.js",
+		import.meta.url,
+		// Bundlers recognise a worker by exactly this form.
+		() => new Worker(new URL("./thread.js", import.meta.url), { type: "module", name: "sterna-thread" }),
+	);
+	worker.postMessage(start);
+	return {
+		onReport(listener) {
+			worker.onmessage = ({ data }) => listener(data);
+		},
+		onError(listener) {
+			worker.onerror = (event) => listener(event.message || "its script could not be loaded");
+		},
+		terminate: () => worker.terminate(),
+	};
+};
+
+const instances = new Map<Build, Promise<Instance>>();
 
 /** The platform of a page or a worker. A failed start is tried anew by the next load. */
 export function browserPlatform(fetcher: typeof fetch = (...args) => fetch(...args)): Platform {
 	return {
 		fetch: fetcher,
-		instantiate(wasmUrl) {
-			instance ??= instantiate(wasmUrl).catch((error) => {
-				instance = undefined;
-				throw error;
-			});
-			return instance;
+		startThread,
+		async instantiate(wasmUrl, wanted) {
+			const threads = await grantThreads(wanted);
+			const build = threads > 1 ? "threads" : "single";
+			let instance = instances.get(build);
+			if (!instance) {
+				instance = instantiate(build, wasmUrl).catch((error) => {
+					instances.delete(build);
+					throw error;
+				});
+				instances.set(build, instance);
+			}
+			return { ...(await instance), threads };
 		},
 	};
 }

@@ -6,9 +6,11 @@ import type { Delta, GenerationResult, LoadProgress, Message, ModelInfo, ModelSt
 import type { LoaderOptions, WasmGenerationOptions } from "./wasm-api.js";
 
 /** How an engine loads. */
-export interface EngineLoadOptions extends LoaderOptions {
-	/** The address of the wasm module, where it is not beside the scripts. */
+export interface EngineLoadOptions extends Omit<LoaderOptions, "threads"> {
+	/** The address of the wasm modules, where they are not beside the scripts. */
 	wasmUrl?: string;
+	/** How many threads are wanted. */
+	threads: "auto" | number;
 }
 
 /** What text is generated from. */

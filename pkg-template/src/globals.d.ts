@@ -9,3 +9,15 @@ declare module "sterna-wasm" {
 	export const Loader: typeof api.Loader;
 	export const Model: typeof api.Model;
 }
+
+/** The bindings of the builds with threads. */
+declare module "sterna-wasm-threads" {
+	const api: import("./wasm-api.js").SharedWasmApi;
+	export default api.default;
+	export const version: typeof api.version;
+	export const Loader: typeof api.Loader;
+	export const Model: typeof api.Model;
+	export const initSync: typeof api.initSync;
+	export const serveThread: typeof api.serveThread;
+	export const abandonThread: typeof api.abandonThread;
+}

@@ -7,22 +7,17 @@ import { loadModelIn } from "./load-model.js";
 import type { Model } from "./model.js";
 import type { LoadOptions, ModelSource } from "./types.js";
 import { workerHost } from "./worker/client.js";
+import { moduleWorker } from "./worker/module-worker.js";
 
 export * from "./exports.js";
 
-/** Browsers refuse worker scripts of other origins, such as a CDN; a script of this page may import them. */
-function foreignWorker(url: string): Worker {
-	const script = new Blob([`import ${JSON.stringify(url)};`], { type: "text/javascript" });
-	return new Worker(URL.createObjectURL(script), { type: "module", name: "sterna" });
-}
-
-function createWorker(): Worker {
-	const { origin, protocol } = new URL(import.meta.url);
-	const isForeign = protocol.startsWith("http") && origin !== globalThis.location?.origin;
-	if (isForeign) return foreignWorker(import.meta.url.replace(/[^/]*$/, "worker.js"));
-	// Bundlers recognise a worker by exactly this form.
-	return new Worker(new URL("./worker.js", import.meta.url), { type: "module", name: "sterna" });
-}
+const createWorker = () =>
+	moduleWorker(
+		"worker.js",
+		import.meta.url,
+		// Bundlers recognise a worker by exactly this form.
+		() => new Worker(new URL("./worker.js", import.meta.url), { type: "module", name: "sterna" }),
+	);
 
 async function host({ worker = true, fetch }: LoadOptions): Promise<EngineHost> {
 	if (!worker) {

@@ -69,7 +69,7 @@ export async function inspectModel(
 	signal: AbortSignal | undefined,
 ): Promise<InspectReport> {
 	try {
-		const { api } = await platform.instantiate(undefined);
+		const { api } = await platform.instantiate(undefined, 1);
 		const checkpoint = await openSource(source, platform, signal);
 		const sideFiles = await checkpoint.sideFiles(signal);
 		const withLoader: WithLoader = async (use) => {

@@ -16,6 +16,7 @@ const LOAD_RULES = {
 	kvCache: oneOf("f32", "f16"),
 	activations: oneOf("auto", "int8", "float"),
 	i2sLayout: oneOf("x86", "arm"),
+	threads: either(oneOf("auto"), integer(1)),
 	onProgress: ofType("function"),
 	signal: abortSignal,
 	fetch: ofType("function"),
@@ -44,6 +45,7 @@ export async function loadModelIn(
 		);
 	}
 	const { contextLength, kvCache, activations, i2sLayout, wasmUrl, signal, onProgress } = options;
+	const { threads = "auto" } = options;
 	const spec = describeSource(source, surroundings.hasFileSystem);
 	const host = await surroundings.host(options);
 	const base = globalThis.document?.baseURI;
@@ -51,6 +53,7 @@ export async function loadModelIn(
 		spec,
 		{
 			...defined({ contextLength, kvCache, activations, i2sLayout }),
+			threads,
 			wasmUrl: wasmUrl === undefined ? undefined : new URL(wasmUrl, base).href,
 		},
 		{ signal, onEvent: onProgress },

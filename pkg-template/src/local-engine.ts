@@ -13,6 +13,7 @@ import {
 import { type OpenContext, openSource } from "./files/open.js";
 import { JobQueue } from "./job-queue.js";
 import { feedCheckpoint } from "./loading.js";
+import { type StartThread, Team } from "./threads/team.js";
 import type {
 	Delta,
 	GenerationResult,
@@ -22,19 +23,14 @@ import type {
 	ModelStats,
 	Timing,
 } from "./types.js";
-import type { WasmApi, WasmGenerationOptions, WasmModel, WasmStep } from "./wasm-api.js";
+import type { Instance, WasmGenerationOptions, WasmModel, WasmStep } from "./wasm-api.js";
 import { yieldToEventLoop } from "./yield.js";
-
-/** An instantiated wasm module. */
-export interface WasmInstance {
-	api: WasmApi;
-	memory: { readonly buffer: { readonly byteLength: number } };
-}
 
 /** What the engine takes from its surroundings. */
 export interface Platform extends OpenContext {
-	/** Instantiates the wasm module, once. */
-	instantiate(wasmUrl: string | undefined): Promise<WasmInstance>;
+	/** Instantiates the wasm module, once for each build, and grants threads. */
+	instantiate(wasmUrl: string | undefined, threads: "auto" | number): Promise<Instance & { threads: number }>;
+	startThread: StartThread;
 }
 
 const tokensPerSecond = (tokens: number, milliseconds: number) =>
@@ -68,13 +64,15 @@ class Stopwatch {
 class LocalEngine implements Engine {
 	readonly info: ModelInfo;
 	readonly #model: WasmModel;
-	readonly #instance: WasmInstance;
+	readonly #instance: Instance;
+	readonly #team: Team;
 	readonly #stats: Omit<ModelStats, "memory">;
 	readonly #queue = new JobQueue();
 	#lost: SternaError | undefined;
 
-	constructor(instance: WasmInstance, model: WasmModel, load: ModelStats["load"]) {
+	constructor(instance: Instance, team: Team, model: WasmModel, load: ModelStats["load"]) {
 		this.#instance = instance;
+		this.#team = team;
 		this.#model = model;
 		this.#stats = { load, generations: 0, promptTokens: 0, completionTokens: 0 };
 		const { memory: _, ...info } = model.info();
@@ -88,7 +86,10 @@ class LocalEngine implements Engine {
 			return use(this.#model);
 		} catch (error) {
 			const known = toSternaError(error);
-			if (known.code === "internal" || known.code === "device_lost") this.#lost = known;
+			if (known.code === "internal" || known.code === "device_lost") {
+				this.#lost = known;
+				this.#team.terminate();
+			}
 			throw known;
 		}
 	}
@@ -234,24 +235,33 @@ export function localHost(platform: Platform): EngineHost {
 async function load(
 	platform: Platform,
 	source: Parameters<EngineHost["load"]>[0],
-	{ wasmUrl, ...options }: EngineLoadOptions,
+	{ wasmUrl, threads, ...options }: EngineLoadOptions,
 	signal: AbortSignal | undefined,
 	onProgress: ((progress: LoadProgress) => void) | undefined,
 ): Promise<Engine> {
 	const start = performance.now();
 	throwIfAborted(signal);
 	const [instance, checkpoint] = await Promise.all([
-		platform.instantiate(wasmUrl),
+		platform.instantiate(wasmUrl, threads),
 		openSource(source, platform, signal),
 	]);
-	const loader = new instance.api.Loader(options);
-	const bytes = await feedCheckpoint(loader, checkpoint, signal, onProgress).catch((error) => {
+	const loader = new instance.api.Loader({ ...options, threads: instance.threads });
+	const seats = Array.from({ length: instance.threads - 1 }, () => loader.threadSeat());
+	const { module, memory } = instance;
+	const starts = seats.map((seat) => ({ module, memory, seat }));
+	let team: Team | undefined;
+	let bytes: number;
+	try {
+		team = await Team.start(starts, platform.startThread);
+		bytes = await feedCheckpoint(loader, checkpoint, signal, onProgress);
+	} catch (error) {
 		// After a trap the module's state is unknown: nothing of it may be touched again.
-		if (!(error instanceof WebAssembly.RuntimeError)) loader.free();
+		if (error instanceof WebAssembly.RuntimeError) team?.terminate();
+		else loader.free();
 		throw error;
-	});
+	}
 	const model = loader.finish();
-	const engine = new LocalEngine(instance, model, { bytes, duration: performance.now() - start });
+	const engine = new LocalEngine(instance, team, model, { bytes, duration: performance.now() - start });
 	onProgress?.({ phase: "ready", loadedBytes: bytes, totalBytes: bytes, fraction: 1 });
 	return engine;
 }

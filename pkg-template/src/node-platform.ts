@@ -1,31 +1,57 @@
-// Where Node gets the wasm module and files from.
+// Where Node gets the wasm module, its threads, and files from.
 
 import { readFile } from "node:fs/promises";
+import { availableParallelism } from "node:os";
+import { Worker } from "node:worker_threads";
 import { openPath } from "./files/paths.js";
-import type { Platform, WasmInstance } from "./local-engine.js";
-import type { WasmApi } from "./wasm-api.js";
+import type { Platform } from "./local-engine.js";
+import { threadCount } from "./threads/count.js";
+import { sharedMemory } from "./threads/memory.js";
+import type { StartThread } from "./threads/team.js";
+import type { Instance } from "./wasm-api.js";
+import { type Build, bindings, FILE_NAMES } from "./wasm-build.js";
 
-let instance: Promise<WasmInstance> | undefined;
-
-async function instantiate(wasmUrl: string | undefined): Promise<WasmInstance> {
-	const api: WasmApi = await import("sterna-wasm");
-	// Node's entry lies one folder below the wasm module.
-	const url = new URL(wasmUrl ?? "../sterna_bg.wasm", import.meta.url);
-	const { memory } = await api.default({ module_or_path: await readFile(url) });
-	return { api, memory };
+async function instantiate(build: Build, wasmUrl: string | undefined): Promise<Instance> {
+	const api = await bindings(build);
+	// Node's entry lies one folder below the wasm modules.
+	const url = new URL(FILE_NAMES[build], wasmUrl ?? new URL("..", import.meta.url));
+	const module = await WebAssembly.compile(await readFile(url));
+	const shared = build === "threads" ? sharedMemory() : undefined;
+	const { memory } = await api.default({ module_or_path: module, memory: shared });
+	return { api, memory, module };
 }
 
-/** The platform of a Node process: one wasm module, paths, in-process. */
+const startThread: StartThread = (start) => {
+	const worker = new Worker(new URL("./thread.js", import.meta.url), { workerData: start });
+	// A model that is not disposed of does not keep the process alive.
+	worker.unref();
+	return {
+		onReport: (listener) => worker.on("message", listener),
+		onError: (listener) => worker.on("error", ({ message }) => listener(message)),
+		terminate: () => worker.terminate(),
+	};
+};
+
+const instances = new Map<Build, Promise<Instance>>();
+
+/** The platform of a Node process: a wasm module for each build, paths, in-process. */
 export function nodePlatform(fetcher: typeof fetch = fetch): Platform {
 	return {
 		fetch: fetcher,
 		openPath,
-		instantiate(wasmUrl) {
-			instance ??= instantiate(wasmUrl).catch((error) => {
-				instance = undefined;
-				throw error;
-			});
-			return instance;
+		startThread,
+		async instantiate(wasmUrl, wanted) {
+			const threads = threadCount(wanted, availableParallelism());
+			const build = threads > 1 ? "threads" : "single";
+			let instance = instances.get(build);
+			if (!instance) {
+				instance = instantiate(build, wasmUrl).catch((error) => {
+					instances.delete(build);
+					throw error;
+				});
+				instances.set(build, instance);
+			}
+			return { ...(await instance), threads };
 		},
 	};
 }

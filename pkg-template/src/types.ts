@@ -55,6 +55,13 @@ export interface LoadOptions {
 	 * converted on an ARM machine, which the file itself does not tell.
 	 */
 	i2sLayout?: "x86" | "arm";
+	/**
+	 * How many threads compute. `"auto"` (the default) is about as many as there are physical cores, at most 8,
+	 * and leaves one to the page. A number asks for that many; more than the machine has cores are never
+	 * started. Threads need a cross-origin isolated page ({@link capabilities} names the headers) and a worker:
+	 * elsewhere the model computes in one thread. Results do not depend on it; `model.info.threads` tells.
+	 */
+	threads?: "auto" | number;
 	/** Called as the load advances, some twenty times a second at most, and at each change of phase. */
 	onProgress?: (progress: LoadProgress) => void;
 	/** Stops the load; the promise rejects with an `aborted` error. */
@@ -69,7 +76,10 @@ export interface LoadOptions {
 	 * browsers; in Node models run in-process and `true` is refused.
 	 */
 	worker?: boolean;
-	/** The address of `sterna_bg.wasm`, where it is not beside the package's scripts. */
+	/**
+	 * The address of the folder with the package's `.wasm` files (ending in `/`), or of one of them, where they
+	 * are not beside the package's scripts. The one that the browser can make the most of is fetched.
+	 */
 	wasmUrl?: string | URL;
 }
 
@@ -201,6 +211,8 @@ export interface ModelInfo {
 	device: "wasm";
 	/** The compute kernels in use, for example `"simd128"`. */
 	kernel: string;
+	/** How many threads compute. */
+	threads: number;
 	/** Whether text can be given and got; without a tokenizer only token ids work. */
 	hasTokenizer: boolean;
 	/** Whether the model brings a chat template. */

@@ -8,6 +8,8 @@ export interface LoaderOptions {
 	kvCache?: "f32" | "f16";
 	activations?: "auto" | "int8" | "float";
 	i2sLayout?: "x86" | "arm";
+	/** How many threads compute; each but the calling one needs a seat. */
+	threads?: number;
 }
 
 /** What a checkpoint's headers say. Sizes are bytes. */
@@ -37,6 +39,8 @@ export interface WasmLoader {
 	shards(): string[];
 	inspect(): InspectReport;
 	progress(): { tensorsDone: number; tensorsTotal: number };
+	/** A place for one more thread. */
+	threadSeat(): number;
 	finish(): WasmModel;
 	free(): void;
 }
@@ -58,6 +62,7 @@ export interface WasmModelInfo {
 	};
 	memory: { weights: number; kvCache: number };
 	kernel: string;
+	threads: number;
 }
 
 /** Sampling and stopping, as the crate takes them. */
@@ -104,10 +109,30 @@ export interface WasmModel {
 }
 
 export interface WasmApi {
-	default(input: { module_or_path: Response | BufferSource | WebAssembly.Module }): Promise<{
+	default(input: { module_or_path: WebAssembly.Module; memory?: WebAssembly.Memory }): Promise<{
 		memory: WebAssembly.Memory;
 	}>;
 	version(): string;
 	Loader: new (options: LoaderOptions) => WasmLoader;
 	Model: unknown;
+}
+
+/** The bindings of a build whose memory is shared by threads. */
+export interface SharedWasmApi extends WasmApi {
+	/** Enters the module in another thread, with a stack of its own. */
+	initSync(start: { module: WebAssembly.Module; memory: WebAssembly.Memory; thread_stack_size: number }): {
+		/** Gives back the thread's stack. */
+		__wbindgen_thread_destroy(): void;
+	};
+	/** Works at a seat until the model is freed. */
+	serveThread(seat: number): void;
+	/** Tells that the thread at a seat trapped in {@link serveThread}. */
+	abandonThread(seat: number): void;
+}
+
+/** An instantiated module. */
+export interface Instance {
+	api: WasmApi;
+	memory: WebAssembly.Memory;
+	module: WebAssembly.Module;
 }

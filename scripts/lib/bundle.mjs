@@ -21,16 +21,22 @@ const common = {
 	chunkNames: "chunk-[hash]",
 };
 
-/** Bundles the browser entry and its worker, the Node entry and the command line into `outDir`. */
-export async function bundlePackage(outDir, glue, version) {
+/**
+ * Bundles the browser entry and its workers, the Node entry with its thread and the command line into
+ * `outDir`; `bindings` is where wasm-bindgen put what it generated.
+ */
+export async function bundlePackage(outDir, bindings, version) {
 	const shared = {
 		...common,
-		alias: { "sterna-wasm": glue },
+		alias: {
+			"sterna-wasm": `${bindings}/sterna.js`,
+			"sterna-wasm-threads": `${bindings}/sterna_threads.js`,
+		},
 		define: { STERNA_VERSION: JSON.stringify(version) },
 	};
 	await build({
 		...shared,
-		entryPoints: [`${SOURCES}/index.ts`, `${SOURCES}/worker.ts`],
+		entryPoints: [`${SOURCES}/index.ts`, `${SOURCES}/worker.ts`, `${SOURCES}/thread.ts`],
 		outdir: outDir,
 		platform: "browser",
 		minifySyntax: true,
@@ -38,7 +44,11 @@ export async function bundlePackage(outDir, glue, version) {
 	});
 	await build({
 		...shared,
-		entryPoints: { index: `${SOURCES}/node.ts`, cli: `${SOURCES}/cli/main.ts` },
+		entryPoints: {
+			index: `${SOURCES}/node.ts`,
+			cli: `${SOURCES}/cli/main.ts`,
+			thread: `${SOURCES}/node-thread.ts`,
+		},
 		outdir: `${outDir}/node`,
 		platform: "node",
 		banner: { js: REQUIRE_BANNER },

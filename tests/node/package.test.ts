@@ -37,9 +37,11 @@ test("the tarball has what the package needs, and nothing else", () => {
 		assert.ok(app.files.includes(path.replace(/^\.\//, "")), `${path} is missing`);
 	const { types, node, default: browser } = manifest.exports["."];
 	for (const path of [types, node, browser, manifest.bin.sterna]) has(path);
-	for (const path of ["worker.js", "sterna_bg.wasm", "README.md", "LICENSE-MIT", "LICENSE-APACHE"]) has(path);
+	for (const path of ["worker.js", "thread.js", "node/thread.js"]) has(path);
+	for (const path of ["sterna_bg.wasm", "sterna_threads_bg.wasm"]) has(path);
+	for (const path of ["README.md", "LICENSE-MIT", "LICENSE-APACHE"]) has(path);
 	const expected =
-		/^(types\/.*\.d\.ts|(node\/)?[\w-]+\.js(\.map)?|sterna_bg\.wasm|package\.json|README\.md|LICENSE-\w+)$/;
+		/^(types\/.*\.d\.ts|(node\/)?[\w-]+\.js(\.map)?|sterna(_threads)?_bg\.wasm|package\.json|README\.md|LICENSE-\w+)$/;
 	assert.deepEqual(
 		app.files.filter((path) => !expected.test(path)),
 		[],
@@ -59,7 +61,7 @@ export async function main(): Promise<string> {
 	const rows: Float32Array[] = await model.logits(ids);
 	try { await capabilities(); } catch (error) { if (error instanceof NetworkError) error.status; if (error instanceof SternaError) error.code === "network"; }
 	// @ts-expect-error options that do not exist are errors
-	await loadModel("x", { threads: 4 });
+	await loadModel("x", { thread: 4 });
 	// @ts-expect-error neither do these
 	model.generate("x", { logprobs: true });
 	return result.text + rows.length + result.timing.decodeTps;

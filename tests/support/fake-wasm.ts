@@ -1,10 +1,12 @@
 // A stand-in for the wasm module: it "loads" any bytes, and its model repeats its prompt. Tokens are UTF-16
 // code units, so that what goes in and out can be read in the tests.
 
-import type { WasmInstance } from "../../pkg-template/src/local-engine.js";
+import type { Platform } from "../../pkg-template/src/local-engine.js";
+import type { ThreadReport } from "../../pkg-template/src/threads/thread.js";
 import type { Message } from "../../pkg-template/src/types.js";
 import type {
 	InspectReport,
+	Instance,
 	LoaderOptions,
 	WasmApi,
 	WasmGenerationOptions,
@@ -24,12 +26,16 @@ export function wasmError(code: string, message: string): Error {
 export interface FakeLog {
 	files: { name: string; size: number | undefined; bytes: number }[];
 	freed: string[];
+	/** Seats of the threads that were started, and how many were ended from outside. */
+	seats: number[];
+	terminated: number;
 	loaderOptions?: LoaderOptions;
 }
 
 class FakeLoader implements WasmLoader {
 	#current: FakeLog["files"][number] | undefined;
 	#index: string | undefined;
+	#seats = 0;
 
 	constructor(
 		readonly log: FakeLog,
@@ -83,6 +89,10 @@ class FakeLoader implements WasmLoader {
 		return { tensorsDone: 0, tensorsTotal: 0 };
 	}
 
+	threadSeat(): number {
+		return 100 + this.#seats++;
+	}
+
 	finish(): WasmModel {
 		return new FakeModel(this.log);
 	}
@@ -112,6 +122,7 @@ class FakeModel implements WasmModel {
 			defaults: {},
 			memory: { weights: 1, kvCache: 2 },
 			kernel: "fake",
+			threads: this.log.loaderOptions?.threads ?? 1,
 		};
 	}
 
@@ -179,9 +190,12 @@ class FakeModel implements WasmModel {
 	}
 }
 
-/** A fake module, and the log of what it was asked. */
-export function fakeWasm(): { instance: WasmInstance; log: FakeLog } {
-	const log: FakeLog = { files: [], freed: [] };
+/** How the threads of a fake module start. */
+export type FakeStart = ThreadReport | { type: "error"; message: string };
+
+/** A platform with a fake module that grants `threads` threads, and the log of what it was asked. */
+export function fakeWasm(threads = 1, start: FakeStart = { type: "ready" }) {
+	const log: FakeLog = { files: [], freed: [], seats: [], terminated: 0 };
 	class Loader extends FakeLoader {
 		constructor(options: LoaderOptions) {
 			super(log, options);
@@ -189,5 +203,20 @@ export function fakeWasm(): { instance: WasmInstance; log: FakeLog } {
 	}
 	const memory = { buffer: new ArrayBuffer(8) };
 	const api = { default: async () => ({ memory }), version: () => "0", Loader, Model: FakeModel };
-	return { instance: { api: api as unknown as WasmApi, memory }, log };
+	const instance = { api: api as unknown as WasmApi, memory, module: {} } as Instance;
+	const platform: Pick<Platform, "fetch" | "instantiate" | "startThread"> = {
+		fetch,
+		instantiate: async () => ({ ...instance, threads }),
+		startThread({ seat }) {
+			log.seats.push(seat);
+			return {
+				onReport: (listener) => start.type !== "error" && setImmediate(listener, start),
+				onError: (listener) => start.type === "error" && setImmediate(listener, start.message),
+				terminate() {
+					log.terminated += 1;
+				},
+			};
+		},
+	};
+	return { platform, log };
 }

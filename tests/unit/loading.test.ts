@@ -31,7 +31,7 @@ beforeEach(() => {
 	server.requests.length = 0;
 });
 
-const platform = (): Platform => ({ fetch, openPath, instantiate: async () => fake.instance });
+const platform = (): Platform => ({ ...fake.platform, openPath });
 
 const load = (source: ModelSource, options: LoadOptions = {}) =>
 	loadModelIn({ hasFileSystem: true, host: () => localHost(platform()) }, source, options);
@@ -212,13 +212,14 @@ test("paths of files and folders", async () => {
 test("unknown and wrong options are refused by name", async () => {
 	const wrong = (options: object, message: RegExp) =>
 		fails(load(gguf(10), options as LoadOptions), "invalid_argument", message);
-	await wrong({ threads: 4 }, /no option 'threads'.*contextLength/);
+	await wrong({ thread: 4 }, /no option 'thread'.*contextLength/);
+	await wrong({ threads: 0 }, /'threads' must be "auto", or must be a whole number, at least 1/);
 	await wrong({ contextLength: 0 }, /'contextLength' must be a whole number from 1/);
 	await wrong({ kvCache: "q8" }, /'kvCache' must be "f32" or "f16"/);
 	await wrong({ signal: {} }, /AbortSignal/);
 	await fails(load(gguf(10), { device: "webgpu" }), "unsupported_browser", /WebGPU/);
 	await load(gguf(10), { contextLength: 8, kvCache: undefined });
-	assert.deepEqual(fake.log.loaderOptions, { contextLength: 8 });
+	assert.deepEqual(fake.log.loaderOptions, { contextLength: 8, threads: 1 });
 });
 
 test("inspecting reads no more than the header, and ends the download", async () => {

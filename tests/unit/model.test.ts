@@ -39,14 +39,14 @@ function fakeWorker(host: Parameters<typeof serve>[1]): { worker: WorkerLike; cr
 }
 
 async function localModel() {
-	const { instance, log } = fakeWasm();
-	const host = localHost({ fetch, instantiate: async () => instance });
+	const { platform, log } = fakeWasm();
+	const host = localHost(platform);
 	return { log, model: await loadModelIn({ hasFileSystem: false, host: () => host }, bytes, {}) };
 }
 
 async function workerModel() {
-	const { instance, log } = fakeWasm();
-	const { worker, crash } = fakeWorker(localHost({ fetch, instantiate: async () => instance }));
+	const { platform, log } = fakeWasm();
+	const { worker, crash } = fakeWorker(localHost(platform));
 	const host = workerHost(() => worker);
 	return { log, crash, model: await loadModelIn({ hasFileSystem: false, host: () => host }, bytes, {}) };
 }

@@ -12,6 +12,7 @@ export interface LoadingOptions {
 	activations?: LoadOptions["activations"];
 	i2sLayout?: LoadOptions["i2sLayout"];
 	device?: LoadOptions["device"];
+	threads?: number;
 	quiet?: boolean;
 }
 
@@ -45,6 +46,7 @@ export async function loadForCommand(
 			activations: options.activations,
 			i2sLayout: options.i2sLayout,
 			device: options.device,
+			threads: options.threads,
 			onProgress,
 			signal,
 		});

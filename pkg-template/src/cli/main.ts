@@ -32,6 +32,7 @@ function loading(command: Command): Command {
 		)
 		.addOption(new Option("--i2s-layout <layout>", "byte order of I2_S tensors").choices(["x86", "arm"]))
 		.addOption(new Option("--device <device>", "what computes").choices(["auto", "wasm", "webgpu"]))
+		.option("--threads <count>", "how many threads compute (default: by the machine)", integerOption(1))
 		.option("-q, --quiet", "no progress on stderr");
 }
 

@@ -6,9 +6,10 @@ use super::float::{add_scaled, dot, exp, maximum};
 use super::norm::rms_norm_in_place;
 use super::pool::Pool;
 use super::tensor::CpuTensor;
-use super::tiles::{Tile, TileShape, for_tiles};
+use super::tiles::{TILE_BYTES, Tile, TileShape, for_tiles};
 use crate::Result;
 use crate::backend::{AttentionInput, KvCache, RopeAngles};
+use std::ops::Range;
 
 /// Tokens of a prompt that one thread attends for.
 const TILE_TOKENS: usize = 8;
@@ -34,13 +35,23 @@ pub fn attend(
     let kv_heads = input.key.width() / head_dim;
     let mut out = CpuTensor::zeros(tokens, input.query.width());
     let group = input.query.width() / kv_heads;
-    // With few tokens, splitting them would decode the same keys several times.
-    let shape = TileShape { tokens: tokens.min(TILE_TOKENS), columns: group };
     let layer = &*layer;
-    for_tiles(pool, [(&mut out, shape)], |_, tile| {
-        HeadPass { head_dim, start, kv_head: tile.columns.start / group, out: tile }.run(layer, &input.query);
+    for_tiles(pool, [(&mut out, tile_shape(tokens, start + tokens, group))], |_, mut tile| {
+        for first_column in tile.columns.clone().step_by(group) {
+            let columns = first_column..first_column + group;
+            HeadPass { head_dim, start, columns, out: &mut tile }.run(layer, &input.query);
+        }
     });
     Ok(out)
+}
+
+/// Tiles of some tokens and of whole groups of query heads that share a key/value head, `group` columns
+/// each, over `end` positions.
+fn tile_shape(tokens: usize, end: usize, group: usize) -> TileShape {
+    let tokens = tokens.min(TILE_TOKENS);
+    // A key and a value, once a query head.
+    let bytes = tokens * end * group * 2 * size_of::<u16>();
+    TileShape { tokens, columns: group * TILE_BYTES.div_ceil(bytes) }
 }
 
 fn normalise_heads(x: &mut CpuTensor, head_dim: usize, weight: Option<&Vec<f32>>, eps: f32) {
@@ -78,18 +89,21 @@ fn append(layer: &mut LayerCache, start: usize, head_dim: usize, key: &CpuTensor
 }
 
 /// Attention of some tokens in all query heads that share one key/value head.
-struct HeadPass<'a> {
+struct HeadPass<'a, 'b> {
     head_dim: usize,
     /// Position of the first token of the pass.
     start: usize,
-    kv_head: usize,
-    out: Tile<'a>,
+    /// The columns of those query heads.
+    columns: Range<usize>,
+    out: &'a mut Tile<'b>,
 }
 
-impl HeadPass<'_> {
-    fn run(mut self, layer: &LayerCache, query: &CpuTensor) {
+impl HeadPass<'_, '_> {
+    fn run(self, layer: &LayerCache, query: &CpuTensor) {
         let tokens = self.out.tokens.clone();
-        let group = self.out.columns.len() / self.head_dim;
+        let kv_head = self.columns.start / self.columns.len();
+        let group = self.columns.len() / self.head_dim;
+        let first = self.columns.start - self.out.columns.start;
         let end = self.start + tokens.end;
         let of_member = |member: usize| member * self.head_dim..(member + 1) * self.head_dim;
         let scale = 1.0 / (self.head_dim as f32).sqrt();
@@ -98,11 +112,11 @@ impl HeadPass<'_> {
         let mut scores = vec![0.0; tokens.len() * group * end];
         let mut scratch = Vec::new();
         for (block, positions) in blocks(end) {
-            let keys = layer.keys[block].head(self.kv_head, positions.len(), self.head_dim, &mut scratch);
+            let keys = layer.keys[block].head(kv_head, positions.len(), self.head_dim, &mut scratch);
             for (index, token) in tokens.clone().enumerate() {
                 let seen = visible(&positions, self.start + token);
                 for member in 0..group {
-                    let query = &query.row(token)[self.out.columns.clone()][of_member(member)];
+                    let query = &query.row(token)[self.columns.clone()][of_member(member)];
                     let row = &mut scores[(index * group + member) * end + positions.start..][..seen];
                     for (score, key) in row.iter_mut().zip(keys.chunks_exact(self.head_dim)) {
                         *score = dot(query, key) * scale;
@@ -114,11 +128,11 @@ impl HeadPass<'_> {
             softmax(&mut scores[..self.start + tokens.start + row / group + 1]);
         }
         for (block, positions) in blocks(end) {
-            let values = layer.values[block].head(self.kv_head, positions.len(), self.head_dim, &mut scratch);
+            let values = layer.values[block].head(kv_head, positions.len(), self.head_dim, &mut scratch);
             for (index, token) in tokens.clone().enumerate() {
                 let seen = visible(&positions, self.start + token);
                 for member in 0..group {
-                    let out = &mut self.out.row_mut(token)[of_member(member)];
+                    let out = &mut self.out.row_mut(token)[first..][of_member(member)];
                     let row = &scores[(index * group + member) * end + positions.start..][..seen];
                     for (weight, value) in row.iter().zip(values.chunks_exact(self.head_dim)) {
                         add_scaled(out, *weight, value);
@@ -130,13 +144,13 @@ impl HeadPass<'_> {
 }
 
 /// The blocks of positions `0..end`.
-fn blocks(end: usize) -> impl Iterator<Item = (usize, std::ops::Range<usize>)> {
+fn blocks(end: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
     (0..end.div_ceil(BLOCK_TOKENS))
         .map(move |block| (block, block * BLOCK_TOKENS..end.min((block + 1) * BLOCK_TOKENS)))
 }
 
 /// How many of `positions` a token at `position` may see.
-fn visible(positions: &std::ops::Range<usize>, position: usize) -> usize {
+fn visible(positions: &Range<usize>, position: usize) -> usize {
     (position + 1).clamp(positions.start, positions.end) - positions.start
 }
 

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 /// Bytes read by a tile that are worth a thread's while: some microseconds.
-const TILE_BYTES: usize = 64 << 10;
+pub const TILE_BYTES: usize = 64 << 10;
 /// Tiles a thread of a large job: what is left at its end, when one thread still works, is small.
 const TILES_A_THREAD: usize = 64;
 /// Columns of a tile are a multiple of this: groups of ternary rows stay whole, and so do slabs where
