@@ -9,7 +9,7 @@ use super::plan::{Coding, Form, Job, Recipe};
 use super::sink::Value;
 use crate::error::corrupt;
 use crate::model::{LinearInput, Role, Tensor};
-use crate::quant::{Matrix, Scales, mlx2};
+use crate::quant::{KernelScales, Matrix, mlx2};
 use crate::{Error, Result};
 
 /// Tensors on their way from files to a backend.
@@ -171,7 +171,7 @@ impl LinearCount {
         // Weights that a file keeps as floats are meant to be multiplied with floats.
         let quantized = !matches!(form, Form::Matrix { coding: Coding::Floats(_), .. });
         match matrix.scales() {
-            Scales::Tensor(_) if quantized => self.one_scale += 1,
+            KernelScales::Tensor(_) if quantized => self.one_scale += 1,
             _ => self.others += 1,
         }
     }
