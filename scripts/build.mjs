@@ -7,61 +7,65 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { inRoot, targetDir } from "./lib/paths.mjs";
-import { run, step } from "./lib/run.mjs";
+import { fail, run, step } from "./lib/run.mjs";
+import { VARIANTS, variantEnv } from "./lib/wasm-variants.mjs";
 import { setup } from "./setup.mjs";
 
 const pkg = inRoot("pkg");
 const template = inRoot("pkg-template");
-const bindings = join(targetDir, "sterna-web");
-const wasm = "sterna_bg.wasm";
-
-// What every browser that the package supports has. Relaxed SIMD is not in it: Safari rejects a module
-// that contains one such instruction.
-const WASM_FEATURES = [
-	"simd",
-	"bulk-memory",
-	"sign-ext",
-	"nontrapping-float-to-int",
-	"mutable-globals",
-	"reference-types",
-	"multivalue",
-];
-
 const QUICK_PROFILE = {
 	CARGO_PROFILE_RELEASE_LTO: "off",
 	CARGO_PROFILE_RELEASE_CODEGEN_UNITS: "16",
 };
 
-function buildWasm(quick) {
-	step("Rust → wasm");
+/** Builds one variant and its bindings. Returns the folder with both. */
+function buildWasm(variant, quick) {
+	step(`Rust → ${variant.file}`);
+	const env = variantEnv(variant, targetDir);
 	run("cargo", ["build", "--locked", "--release", "--lib", "--target", "wasm32-unknown-unknown"], {
-		env: quick ? QUICK_PROFILE : {},
+		env: { ...env, ...(quick ? QUICK_PROFILE : {}) },
 	});
 	step("JavaScript bindings");
+	const bindings = join(env.CARGO_TARGET_DIR, "sterna-web");
 	rmSync(bindings, { recursive: true, force: true });
 	run("wasm-bindgen", [
 		...["--target", "web", "--omit-default-module-path", "--remove-producers-section"],
 		...["--no-typescript", "--out-name", "sterna", "--out-dir", bindings],
-		join(targetDir, "wasm32-unknown-unknown", "release", "sterna.wasm"),
+		join(env.CARGO_TARGET_DIR, "wasm32-unknown-unknown", "release", "sterna.wasm"),
 	]);
+	return bindings;
 }
 
-function optimiseWasm(quick) {
-	const source = join(bindings, wasm);
-	const output = join(pkg, wasm);
+function optimiseWasm(variant, bindings, quick) {
+	const source = join(bindings, "sterna_bg.wasm");
+	const output = join(pkg, variant.file);
 	if (quick) {
 		cpSync(source, output);
 		return;
 	}
 	step("wasm-opt");
-	const features = WASM_FEATURES.map((name) => `--enable-${name}`);
-	run("wasm-opt", ["-O3", "--strip-debug", ...features, source, "-o", output]);
+	const passes = ["-O3", "--strip-debug", "--strip-target-features"];
+	run("wasm-opt", [...passes, ...variant.wasmOptFeatures, source, "-o", output]);
 }
 
-async function bundle(version) {
+/** Builds every variant. Returns the bindings' script, which is the same for all. */
+function buildVariants(quick) {
+	const scripts = Object.values(VARIANTS).map((variant) => {
+		const bindings = buildWasm(variant, quick);
+		optimiseWasm(variant, bindings, quick);
+		return join(bindings, "sterna.js");
+	});
+	const [first, ...others] = scripts.map((script) => readFileSync(script, "utf8"));
+	if (others.some((script) => script !== first)) {
+		fail(`the bindings of the WebAssembly variants differ: compare ${scripts.join(" and ")}`);
+	}
+	return scripts[0];
+}
+
+async function bundle(glue, version) {
 	step("Bundles and types");
 	const { bundlePackage } = await import("./lib/bundle.mjs");
-	await bundlePackage(pkg, join(bindings, "sterna.js"), version);
+	await bundlePackage(pkg, glue, version);
 	run("tsc", ["--project", join(template, "tsconfig.json")]);
 }
 
@@ -75,7 +79,7 @@ function copyTemplate() {
 	return manifest.version;
 }
 
-/** Prints what a page downloads: the size of each script and of the wasm module, plain and compressed. */
+/** Prints what a page downloads: the size of each script and of each wasm module, plain and compressed. */
 function printSizes() {
 	step("Sizes (bytes)");
 	const row = (...cells) =>
@@ -91,9 +95,8 @@ function printSizes() {
 export async function buildPackage({ quick = false } = {}) {
 	rmSync(pkg, { recursive: true, force: true });
 	mkdirSync(pkg, { recursive: true });
-	buildWasm(quick);
-	optimiseWasm(quick);
-	await bundle(copyTemplate());
+	const glue = buildVariants(quick);
+	await bundle(glue, copyTemplate());
 	printSizes();
 }
 

@@ -9,7 +9,7 @@ import { pathToFileURL } from "node:url";
 import { aptInstall } from "./lib/apt.mjs";
 import { findChromedriver, findChromium } from "./lib/browser.mjs";
 import { inRoot, toolsDir } from "./lib/paths.mjs";
-import { capture, fail, run, step, which } from "./lib/run.mjs";
+import { capture, fail, run, step, tryRun, which } from "./lib/run.mjs";
 
 const WASM_PACK_VERSION = "0.15.1";
 
@@ -59,7 +59,9 @@ function setupCargoTool(crate, program, version) {
 	const installed = which(program) ? capture(program, ["--version"]) : undefined;
 	if (installed?.split(/\s+/).includes(version)) return;
 	step(`${crate} ${version}`);
-	run("cargo", ["install", "--locked", "--root", toolsDir, "--version", `=${version}`, crate]);
+	const install = ["install", "--root", toolsDir, "--version", `=${version}`, crate];
+	// A crate's lock file may name a version of a dependency that a company's registry mirror lacks.
+	if (!tryRun("cargo", [...install, "--locked"])) run("cargo", install);
 }
 
 /** The version of a crate in Cargo.lock: a tool that must match the crate takes its version from here. */

@@ -106,9 +106,8 @@ fn families_are_recognised() {
         attention_factor: None,
     };
     assert_eq!(config(&gguf("qwen3-g128-yarn-q2_0_g64")).rope.scaling, yarn);
-    for name in ["llama-bitlinear-i2_s", "llama-bitlinear-tq2_0"] {
-        assert_eq!(config(&gguf(name)).linear_input, LinearInput::Int8, "{name}");
-    }
+    assert_eq!(config(&gguf("llama-bitlinear-i2_s")).linear_input, LinearInput::Int8);
+    assert_eq!(config(&gguf("llama-bitlinear-tq2_0")).linear_input, LinearInput::Float);
     assert_eq!(config(&folder("llama-bitlinear-packed")).linear_input, LinearInput::Int8);
 }
 

@@ -1,7 +1,14 @@
-//! Tokenizers, detokenizer and chat templates, natively.
+//! Tokenizers, detokenizer and chat templates. The same file runs natively and, through wasm-pack, in a
+//! browser.
 
 #[path = "suite/text.rs"]
 mod suite;
+
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
+#[cfg(target_arch = "wasm32")]
+wasm_bindgen_test::wasm_bindgen_test_configure!(run_in_dedicated_worker);
 
 use suite::{detokenizer, hostile, sentencepiece, template, tokenizer};
 

@@ -1,12 +1,20 @@
 // Where a browser gets the wasm module from, in a page or in a worker.
 
+import { relaxedSimd } from "wasm-feature-detect";
 import { NetworkError, UnsupportedBrowserError } from "./errors.js";
 import type { Platform, WasmInstance } from "./local-engine.js";
 import type { WasmApi } from "./wasm-api.js";
 
+/** The build that this browser runs best. Bundlers look for both expressions as they are written here. */
+async function builtFor(): Promise<URL> {
+	return (await relaxedSimd())
+		? new URL("./sterna_relaxed_bg.wasm", import.meta.url)
+		: new URL("./sterna_bg.wasm", import.meta.url);
+}
+
 async function instantiate(wasmUrl: string | undefined): Promise<WasmInstance> {
 	const api: WasmApi = await import("sterna-wasm");
-	const url = wasmUrl ?? new URL("./sterna_bg.wasm", import.meta.url).href;
+	const url = wasmUrl ?? (await builtFor()).href;
 	let response: Response;
 	try {
 		response = await fetch(url);
@@ -15,7 +23,7 @@ async function instantiate(wasmUrl: string | undefined): Promise<WasmInstance> {
 	}
 	if (!response.ok || response.headers.get("content-type")?.startsWith("text/html")) {
 		throw new NetworkError(
-			`The engine is not at ${url} (HTTP status ${response.status}). Serve sterna_bg.wasm beside the package's scripts, or give its address as 'wasmUrl'.`,
+			`The engine is not at ${url} (HTTP status ${response.status}). Serve the package's .wasm files beside its scripts, or give the address of one as 'wasmUrl'.`,
 			url,
 			{ status: response.status },
 		);

@@ -14,7 +14,7 @@ const REPORT_INTERVAL = 50;
 /** Counts bytes and reports them, not too often. */
 class ProgressMeter {
 	#loaded = 0;
-	#total: number | undefined = 0;
+	#total: number | undefined;
 	#reported = Number.NEGATIVE_INFINITY;
 	readonly #report: ((progress: LoadProgress) => void) | undefined;
 
@@ -26,15 +26,12 @@ class ProgressMeter {
 		return this.#loaded;
 	}
 
-	/** Adds to the total; one unknown size makes the total unknown. */
-	expect(size: number | undefined): void {
-		this.#total = size === undefined || this.#total === undefined ? undefined : this.#total + size;
-	}
-
-	/** Sets the total anew, from the sizes of everything that is left. */
+	/** Sets the total, from the sizes of everything that is left; one unknown size makes it unknown. */
 	remaining(sizes: (number | undefined)[]): void {
-		this.#total = this.#loaded;
-		for (const size of sizes) this.expect(size);
+		this.#total = sizes.reduce<number | undefined>(
+			(total, size) => (total === undefined || size === undefined ? undefined : total + size),
+			this.#loaded,
+		);
 	}
 
 	advance(bytes: number, file: string): void {
@@ -106,7 +103,6 @@ export async function feedCheckpoint(
 	for (const file of await checkpoint.sideFiles(signal)) {
 		throwIfAborted(signal);
 		pushSideFile(loader, file);
-		meter.expect(file.bytes.length);
 		meter.advance(file.bytes.length, file.name);
 	}
 	const weights = await checkpoint.weights(loader.shards(), signal);

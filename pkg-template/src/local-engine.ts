@@ -117,7 +117,8 @@ class LocalEngine implements Engine {
 		return this.#queue.run(signal, async (stop) => {
 			const watch = new Stopwatch();
 			const ids = this.#promptIds(prompt);
-			this.#call((model) => model.startGeneration(ids, options));
+			const newText = prompt.kind === "messages";
+			this.#call((model) => model.startGeneration(ids, { ...options, newText }));
 			const tokenIds: number[] = [];
 			let text = "";
 			const emit = (delta: Delta) => {

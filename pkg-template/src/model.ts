@@ -197,10 +197,10 @@ export class Model implements AsyncDisposable {
 
 	/**
 	 * How well the model predicts a text, or token ids. A text gets the model's beginning-of-sequence token in
-	 * front.
+	 * front. A text longer than the context window is taken in windows of its length, each starting afresh;
+	 * every token but the first is predicted once.
 	 *
-	 * @throws `context_overflow` for a text longer than the context, `invalid_argument` for one of fewer than
-	 * two tokens, `aborted`
+	 * @throws `invalid_argument` for a text of fewer than two tokens, `aborted`
 	 */
 	async perplexity(
 		input: string | ArrayLike<number>,

@@ -69,7 +69,11 @@ export interface LoadOptions {
 	 * browsers; in Node models run in-process and `true` is refused.
 	 */
 	worker?: boolean;
-	/** The address of `sterna_bg.wasm`, where it is not beside the package's scripts. */
+	/**
+	 * The address of the engine, where it is not beside the package's scripts: of `sterna_bg.wasm`, which
+	 * runs everywhere, or of `sterna_relaxed_bg.wasm`, which is faster where `capabilities()` says
+	 * `wasm.relaxedSimd`. Without it the package takes the one that fits.
+	 */
 	wasmUrl?: string | URL;
 }
 

@@ -72,6 +72,8 @@ export interface WasmGenerationOptions {
 	stop?: string[];
 	stopTokens?: readonly number[];
 	ignoreEos?: boolean;
+	/** The result is a text of its own, as an answer is, and does not continue the prompt's. */
+	newText?: boolean;
 }
 
 export type WasmStep =

@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::LoadedTensor;
-use super::names::{Part, is_layer_linear};
-use super::plan::{Coding, Form, Job, Recipe};
+use super::names::Part;
+use super::plan::{Job, Recipe};
 use super::sink::Value;
 use crate::error::corrupt;
-use crate::model::{LinearInput, Role, Tensor};
-use crate::quant::{KernelScales, Matrix, mlx2};
+use crate::model::{Role, Tensor};
+use crate::quant::{Matrix, mlx2};
 use crate::{Error, Result};
 
 /// Tensors on their way from files to a backend.
@@ -21,7 +21,6 @@ pub(super) struct Assembly {
     planned: BTreeSet<(Role, u8)>,
     done: BTreeSet<Role>,
     pub rope_factors: Option<Vec<f32>>,
-    linears: LinearCount,
 }
 
 /// What has come of a role.
@@ -31,13 +30,6 @@ struct Slot {
     scale: Option<f32>,
     group_scales: Option<Vec<f32>>,
     group_biases: Option<Vec<f32>>,
-}
-
-/// How the ternary linears of layers are scaled.
-#[derive(Default)]
-struct LinearCount {
-    one_scale: usize,
-    others: usize,
 }
 
 impl Assembly {
@@ -103,15 +95,6 @@ impl Assembly {
         })
     }
 
-    /// What the linears take as input when their scales decide: BitLinear quantises a whole tensor with
-    /// one scale.
-    pub fn input_by_scales(&self) -> LinearInput {
-        match self.linears.one_scale > 0 && self.linears.others == 0 {
-            true => LinearInput::Int8,
-            false => LinearInput::Float,
-        }
-    }
-
     fn emit_vector(&mut self, role: Role, values: Vec<f32>) {
         if role == Role::RopeFactors {
             self.rope_factors = Some(values);
@@ -141,9 +124,6 @@ impl Assembly {
             }
             (Recipe::Grouped { .. }, dense) => dense,
         };
-        if is_layer_linear(role) {
-            self.linears.count(&matrix, job.form);
-        }
         self.finished.push(LoadedTensor { role, value: Tensor::Matrix(matrix) });
         self.done.insert(role);
         Ok(())
@@ -159,20 +139,6 @@ impl Slot {
             Recipe::Plain => true,
             Recipe::Multiply | Recipe::Divide => self.scale.is_some(),
             Recipe::Grouped { .. } => self.group_scales.is_some() && self.group_biases.is_some(),
-        }
-    }
-}
-
-impl LinearCount {
-    fn count(&mut self, matrix: &Matrix, form: Form) {
-        let Matrix::Ternary(matrix) = matrix else {
-            return;
-        };
-        // Weights that a file keeps as floats are meant to be multiplied with floats.
-        let quantized = !matches!(form, Form::Matrix { coding: Coding::Floats(_), .. });
-        match matrix.scales() {
-            KernelScales::Tensor(_) if quantized => self.one_scale += 1,
-            _ => self.others += 1,
         }
     }
 }

@@ -1,10 +1,10 @@
 //! GGUF metadata → [`ModelSpec`].
 
-use super::entry::TensorEntry;
+use super::entry::{Stored, TensorEntry};
 use super::metadata::Metadata;
 use super::spec::{
-    self, InputRule, MAX_CONTEXT, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_VOCAB, MAX_WIDTH, ModelSpec,
-    Quantization, Tied, dimension,
+    self, MAX_CONTEXT, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_VOCAB, MAX_WIDTH, ModelSpec, Quantization,
+    Tied, dimension,
 };
 use crate::Result;
 use crate::error::{corrupt, unsupported};
@@ -16,7 +16,8 @@ struct Family {
     sub_norms: bool,
     qk_norm: bool,
     interleaved_rope: bool,
-    input: InputRule,
+    /// `None` where the encoding of the weights decides.
+    input: Option<LinearInput>,
 }
 
 fn family(architecture: &str) -> Option<Family> {
@@ -25,7 +26,7 @@ fn family(architecture: &str) -> Option<Family> {
         sub_norms: true,
         qk_norm: false,
         interleaved_rope: false,
-        input: InputRule::Fixed(LinearInput::Int8),
+        input: Some(LinearInput::Int8),
     };
     Some(match architecture {
         "bitnet" => bitnet(Activation::Silu),
@@ -35,14 +36,14 @@ fn family(architecture: &str) -> Option<Family> {
             sub_norms: false,
             qk_norm: false,
             interleaved_rope: true,
-            input: InputRule::ByScales,
+            input: None,
         },
         "qwen3" => Family {
             activation: Activation::Silu,
             sub_norms: false,
             qk_norm: true,
             interleaved_rope: false,
-            input: InputRule::Fixed(LinearInput::Float),
+            input: Some(LinearInput::Float),
         },
         _ => return None,
     })
@@ -95,10 +96,7 @@ pub(super) fn model_spec(metadata: &Metadata, entries: &[TensorEntry]) -> Result
         rope: Rope { theta: keys.float("rope.freq_base")?.unwrap_or(10_000.0), scaling: scaling(&keys)? },
         sub_norms: family.sub_norms,
         qk_norm: family.qk_norm,
-        linear_input: match family.input {
-            InputRule::Fixed(input) => input,
-            InputRule::ByScales => LinearInput::Float,
-        },
+        linear_input: family.input.unwrap_or_else(|| input_by_encoding(entries)),
     };
     spec::check(&config)?;
     Ok(ModelSpec {
@@ -106,7 +104,6 @@ pub(super) fn model_spec(metadata: &Metadata, entries: &[TensorEntry]) -> Result
         tied: Tied::IfAbsent,
         quantization: Quantization::None,
         interleaved_rope: family.interleaved_rope,
-        input: family.input,
         ternary_vocabulary: architecture == "qwen3",
     })
 }
@@ -167,6 +164,15 @@ fn scaling(keys: &Keys) -> Result<RopeScaling> {
             "the rope scaling {other:?} is not supported: Sterna runs linear and yarn scaling, and \
              rope_freqs.weight"
         )),
+    }
+}
+
+/// I2_S is the format of models trained with int8 activations (BitLinear); the other ternary encodings say
+/// nothing of activations, and weight-only models (TriLM) use them.
+fn input_by_encoding(entries: &[TensorEntry]) -> LinearInput {
+    match entries.iter().any(|entry| entry.stored == Stored::I2S) {
+        true => LinearInput::Int8,
+        false => LinearInput::Float,
     }
 }
 

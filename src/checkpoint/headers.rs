@@ -10,7 +10,7 @@ use super::metadata::Metadata;
 use super::names::Naming;
 use super::plan::{Plan, Planner};
 use super::safetensors::SafetensorsHeader;
-use super::spec::{InputRule, ModelSpec};
+use super::spec::ModelSpec;
 use super::walk::Walk;
 use super::{gguf_config, hf_config};
 use crate::Result;
@@ -120,9 +120,6 @@ impl Weights {
         let spec = self.spec.as_ref().map_err(Clone::clone)?;
         self.planner(spec).check_complete(self.assembly.done())?;
         let mut config = spec.config.clone();
-        if spec.input == InputRule::ByScales {
-            config.linear_input = self.assembly.input_by_scales();
-        }
         if let Some(factors) = self.assembly.rope_factors.take() {
             config.rope.scaling = join_scaling(config.rope.scaling, factors)?;
         }

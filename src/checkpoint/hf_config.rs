@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::spec::{
-    self, InputRule, MAX_CONTEXT, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_VOCAB, MAX_WIDTH, ModelSpec,
-    Quantization, Tied, dimension,
+    self, MAX_CONTEXT, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_VOCAB, MAX_WIDTH, ModelSpec, Quantization,
+    Tied, dimension,
 };
 use crate::Result;
 use crate::error::{corrupt, unsupported};
@@ -168,7 +168,6 @@ pub(super) fn model_spec(json: &Value) -> Result<ModelSpec> {
         },
         quantization,
         interleaved_rope: false,
-        input: InputRule::Fixed(linear_input),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::error::{corrupt, unsupported};
-use crate::model::{LinearInput, ModelConfig, Role, RopeScaling};
+use crate::model::{ModelConfig, Role, RopeScaling};
 
 use super::names::{is_layer_linear, is_matrix};
 
@@ -14,7 +14,6 @@ pub(super) struct ModelSpec {
     pub quantization: Quantization,
     /// Query and key rows are in the order of interleaved rotary pairs (GGUF `llama`).
     pub interleaved_rope: bool,
-    pub input: InputRule,
     /// Embedding and head may hold ternary values too (Qwen3 of Ternary-Bonsai).
     pub ternary_vocabulary: bool,
 }
@@ -43,14 +42,6 @@ pub(super) enum Quantization {
 
 /// `modules_to_not_convert`: `None` leaves out the output head only.
 pub(super) type SkippedModules = Option<Vec<String>>;
-
-/// How [`ModelConfig::linear_input`] is decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum InputRule {
-    Fixed(LinearInput),
-    /// Int8 for weights quantised with one scale a tensor, as BitLinear has; floats otherwise.
-    ByScales,
-}
 
 impl Quantization {
     /// Whether the linear `role`, whose tensor is called `name`, is quantised by this scheme.

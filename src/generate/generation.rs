@@ -192,7 +192,6 @@ impl Generation {
         let released = self.stop.push(&text);
         let full = self.prompt.len() + self.generated >= self.context_length;
         if released.stop.is_some() {
-            self.detokenizer = None;
             self.finish(FinishReason::Stop, released.stop, None);
         } else if self.generated >= self.max_tokens || full {
             self.finish(FinishReason::Length, None, None);
@@ -207,16 +206,15 @@ impl Generation {
     }
 
     fn done(&mut self) -> Step {
-        let tail = self.detokenizer.take().map(|mut detokenizer| detokenizer.finish()).unwrap_or_default();
-        let mut released = self.stop.push(&tail);
-        released.text += &self.stop.finish();
+        // A character whose last bytes did not come is left out rather than shown broken.
+        let text = self.stop.finish();
         let State::Finished { reason, stop_sequence, stop_token } = &self.state else {
             unreachable!("done() is called in the finished state only");
         };
         Step::Done {
-            text: released.text,
-            finish_reason: if released.stop.is_some() { FinishReason::Stop } else { *reason },
-            stop_sequence: released.stop.or_else(|| stop_sequence.clone()),
+            text,
+            finish_reason: *reason,
+            stop_sequence: stop_sequence.clone(),
             stop_token: *stop_token,
             usage: Usage {
                 prompt_tokens: self.prompt.len(),

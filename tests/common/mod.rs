@@ -73,7 +73,7 @@ pub const CASES: &[Case] = &[
     case!("bitnet-c TQ2_0", gguf!("bitnet-c-silu-tq2_0"), "bitnet-c-silu", "packed_f32", Auto, MayFlip),
     case!("llama packed", folder!("llama-bitlinear-packed"), "llama-bitlinear", "packed_f32", Auto, Exact),
     case!("llama I2_S", gguf!("llama-bitlinear-i2_s"), "llama-bitlinear", "packed_f32", Auto, Exact),
-    case!("llama TQ2_0, float", gguf!("llama-bitlinear-tq2_0"), "llama-bitlinear", "f32_noactquant", Float, HalfScales),
+    case!("llama TQ2_0", gguf!("llama-bitlinear-tq2_0"), "llama-bitlinear", "f32_noactquant", Auto, HalfScales),
     case!("qwen3 unpacked", folder!("qwen3-g128-unpacked"), "qwen3-g128", "f32", Auto, Exact),
     case!("qwen3 MLX", folder!("qwen3-g128-mlx2bit"), "qwen3-g128", "f32", Auto, Exact),
     case!("qwen3 Q2_0 g64", gguf!("qwen3-g128-q2_0_g64"), "qwen3-g128", "f32", Auto, Exact),

@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { VARIANTS } from "../../scripts/lib/wasm-variants.mjs";
 import { type App, installPacked } from "../support/packed.js";
 import { bit7m, inRoot, readTensor } from "../support/repo.js";
 import { startServer, type TestServer } from "../support/server.js";
@@ -37,14 +38,25 @@ test("the tarball has what the package needs, and nothing else", () => {
 		assert.ok(app.files.includes(path.replace(/^\.\//, "")), `${path} is missing`);
 	const { types, node, default: browser } = manifest.exports["."];
 	for (const path of [types, node, browser, manifest.bin.sterna]) has(path);
-	for (const path of ["worker.js", "sterna_bg.wasm", "README.md", "LICENSE-MIT", "LICENSE-APACHE"]) has(path);
+	for (const path of ["worker.js", "README.md", "LICENSE-MIT", "LICENSE-APACHE"]) has(path);
+	for (const path of ["sterna_bg.wasm", "sterna_relaxed_bg.wasm"]) has(path);
 	const expected =
-		/^(types\/.*\.d\.ts|(node\/)?[\w-]+\.js(\.map)?|sterna_bg\.wasm|package\.json|README\.md|LICENSE-\w+)$/;
+		/^(types\/.*\.d\.ts|(node\/)?[\w-]+\.js(\.map)?|sterna(_relaxed)?_bg\.wasm|package\.json|README\.md|LICENSE-\w+)$/;
 	assert.deepEqual(
 		app.files.filter((path) => !expected.test(path)),
 		[],
 	);
 	assert.equal(manifest.dependencies, undefined);
+});
+
+test("only the relaxed build has relaxed-SIMD instructions, which Safari rejects", () => {
+	const isBaseline = (file: string) => {
+		const features = VARIANTS.baseline.wasmOptFeatures;
+		const args = ["--mvp-features", ...features, "--metrics", inRoot("pkg", file)];
+		return spawnSync(inRoot("node_modules", ".bin", "wasm-opt"), args).status === 0;
+	};
+	assert.ok(isBaseline(VARIANTS.baseline.file));
+	assert.ok(!isBaseline(VARIANTS.relaxed.file));
 });
 
 test("the types hold in a strict app, with both ways of resolving modules", async () => {
@@ -93,11 +105,14 @@ test("the API in Node", async () => {
 		if (wanted.smallest_top2_margin >= 0.05) assert.equal(result.text, wanted.greedy_text);
 	}
 	const reference = bit7m.perplexity;
-	const { losses } = await model.perplexity(reference.text);
+	const { losses, perplexity } = await model.perplexity(reference.text);
 	assert.equal(losses.length, reference.ids.length - 1);
-	reference.nll_per_token.forEach((loss, i) => {
-		assert.ok(Math.abs(losses[i]! - loss) <= 1e-3, `token ${i}: ${losses[i]} instead of ${loss}`);
-	});
+	// From the first int8 rounding tie on, losses differ by the rounding noise (see tests/embedded_model.rs).
+	const differences = reference.nll_per_token.map((loss, i) => Math.abs(losses[i]! - loss));
+	assert.ok(differences.slice(0, 5).every((difference) => difference <= 1e-3));
+	const mean = differences.reduce((sum, difference) => sum + difference, 0) / differences.length;
+	assert.ok(mean <= 0.05, `mean difference ${mean}`);
+	assert.ok(Math.abs(perplexity / reference.perplexity - 1) < 0.01, String(perplexity));
 	await assert.rejects(loadModel(MODEL, { worker: true }), { code: "invalid_argument" });
 	for (const empty of ["", []]) {
 		await assert.rejects(async () => await model.generate(empty), { code: "invalid_argument" });

@@ -27,7 +27,7 @@ function progressLine(model: string): (progress: LoadProgress) => void {
 		const total = totalBytes === undefined ? "" : ` of ${formatBytes(totalBytes)}`;
 		const line =
 			phase === "ready" ? "" : `${percent}${phase} ${file ?? ""} ${formatBytes(loadedBytes)}${total}`;
-		stderr.write(`\r\x1b[K${line.slice(0, (stderr.columns ?? 80) - 1)}`);
+		stderr.write(`\r\x1b[K${line.slice(0, (stderr.columns || 80) - 1)}`);
 	};
 }
 

@@ -114,7 +114,7 @@ Exit codes: 0 success, 1 error, 2 wrong usage, 130 interrupted.`,
 		.option("--json", 'print {"logits": [[…], …]}; without it the likeliest tokens of each row')
 		.action((model, options) => logits(model, options, signal));
 	loading(program.command("perplexity"))
-		.description("how well the model predicts a text, which must fit the context window")
+		.description("how well the model predicts a text, in windows of the context's length")
 		.option("--text-file <file>", "the text (UTF-8); without it stdin is read")
 		.option("--json", "print JSON, with the loss of each token")
 		.action((model, options) => perplexity(model, options, signal));

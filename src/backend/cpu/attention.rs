@@ -2,7 +2,7 @@
 
 use super::Cpu;
 use super::cache::{BLOCK_TOKENS, CpuCache, LayerCache};
-use super::float::{add_scaled, dot, maximum};
+use super::float::{add_scaled, dot, exp, maximum};
 use super::norm::rms_norm_in_place;
 use super::tensor::CpuTensor;
 use crate::Result;
@@ -146,7 +146,7 @@ fn softmax(scores: &mut [f32]) {
     let max = maximum(scores);
     let mut sum = 0.0;
     for score in scores.iter_mut() {
-        *score = (*score - max).exp();
+        *score = exp(*score - max);
         sum += *score;
     }
     let inverse = 1.0 / sum;

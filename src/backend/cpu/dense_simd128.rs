@@ -10,7 +10,7 @@ const ROWS: usize = 4;
 /// Columns of one step: a register of halves.
 const STEP: usize = 8;
 /// A half's bits shifted into a single's place are the half times this much too small.
-const F16_REBIAS: f32 = 5.192_296_9e33; // 2¹¹²
+const F16_REBIAS: f32 = 5.192_297e33; // 2¹¹²
 /// Activations below this can carry [`F16_REBIAS`] without overflow.
 const F16_LIMIT: f32 = 60_000.0;
 

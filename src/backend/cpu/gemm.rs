@@ -5,7 +5,7 @@
 
 use super::dot::{self, Chunk, TILE_ROWS, TILE_VECTORS};
 use super::input::Codes;
-use super::runs::{Run, Runs};
+use super::runs::{Real, Run, Runs};
 use super::tensor::CpuTensor;
 use super::ternary::{Group, groups};
 use crate::quant::TernaryMatrix;
@@ -16,8 +16,8 @@ use bytemuck::Zeroable;
 const PANEL_ROWS: usize = 2 * GROUP_ROWS;
 
 /// `out += x · Wᵀ`; `out` is `[tokens, rows]`.
-pub fn matmul_add(weight: &TernaryMatrix, x: &Codes, runs: &Runs, out: &mut CpuTensor) {
-    let mut panel = Panel::new(weight, x);
+pub fn matmul_add<R: Real>(weight: &TernaryMatrix, x: &Codes, runs: &Runs, out: &mut CpuTensor) {
+    let mut panel = Panel::<R>::new(weight, x);
     let mut groups = groups(weight);
     while let Some(first) = groups.next() {
         let row_groups = [Some(first), groups.next()];
@@ -25,9 +25,10 @@ pub fn matmul_add(weight: &TernaryMatrix, x: &Codes, runs: &Runs, out: &mut CpuT
         for (half, group) in row_groups.iter().enumerate() {
             let Some(group) = group else { continue };
             for (token, values) in panel.values.iter().enumerate() {
+                let scale = R::from_single(x.scale(token));
                 let values = &values[half * GROUP_ROWS..];
                 for (out, value) in out.row_mut(token)[group.rows(weight)].iter_mut().zip(values) {
-                    *out += value / x.scale(token);
+                    *out += (*value / scale).into_single();
                 }
             }
         }
@@ -35,24 +36,24 @@ pub fn matmul_add(weight: &TernaryMatrix, x: &Codes, runs: &Runs, out: &mut CpuT
 }
 
 /// Scratch for the rows of a panel.
-struct Panel {
+struct Panel<R> {
     chunks: usize,
     /// `[PANEL_ROWS, chunks]`
     codes: Vec<Chunk>,
     /// Sums of the current run, a row of them a vector.
     sums: Vec<[i32; PANEL_ROWS]>,
     /// Sums with their scales, a row of them a token.
-    values: Vec<[f32; PANEL_ROWS]>,
+    values: Vec<[R; PANEL_ROWS]>,
 }
 
-impl Panel {
+impl<R: Real> Panel<R> {
     fn new(weight: &TernaryMatrix, x: &Codes) -> Self {
         let chunks = weight.padded_cols() / CHUNK_COLS;
         Self {
             chunks,
             codes: vec![Chunk::zeroed(); PANEL_ROWS * chunks],
             sums: vec![[0; PANEL_ROWS]; x.tokens() * x.planes()],
-            values: vec![[0.0; PANEL_ROWS]; x.tokens()],
+            values: vec![[R::default(); PANEL_ROWS]; x.tokens()],
         }
     }
 
@@ -60,7 +61,7 @@ impl Panel {
         for (group, codes) in groups.iter().flatten().zip(self.codes.chunks_mut(GROUP_ROWS * self.chunks)) {
             dot::unpack(group.streams, codes);
         }
-        self.values.fill([0.0; PANEL_ROWS]);
+        self.values.fill([R::default(); PANEL_ROWS]);
         for (index, run) in runs.iter().enumerate() {
             self.sum_run(run, x);
             let scales = groups.each_ref().map(|group| match group {
@@ -68,12 +69,12 @@ impl Panel {
                 None => [0.0; GROUP_ROWS],
             });
             for (token, values) in self.values.iter_mut().enumerate() {
-                let mut value = [0.0; PANEL_ROWS];
+                let mut value = [R::default(); PANEL_ROWS];
                 for vector in token * x.planes()..(token + 1) * x.planes() {
                     Runs::add_plane(&mut value, &self.sums[vector], runs.total(index, vector));
                 }
                 for ((sum, value), scale) in values.iter_mut().zip(value).zip(scales.as_flattened()) {
-                    *sum += value * scale;
+                    *sum = *sum + value * R::from_single(*scale);
                 }
             }
         }

@@ -99,7 +99,9 @@ impl Backend for Cpu {
         let up = self.linear(up, x);
         match act {
             Activation::Relu2 => combine(&mut inner, &up, |g| if g > 0.0 { g * g } else { 0.0 }),
-            Activation::Silu => combine(&mut inner, &up, |g| g / (1.0 + (-g).exp())),
+            Activation::Silu => {
+                combine(&mut inner, &up, |g| g / (1.0 + float::exp(if g > -88.0 { -g } else { 88.0 })))
+            }
         }
         inner
     }

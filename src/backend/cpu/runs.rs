@@ -5,7 +5,7 @@ use super::dot::{self, Chunk, GroupBytes, MAX_CHUNKS, PLANE_BITS, RowSums, STEP_
 use super::input::Codes;
 use crate::quant::ternary::{CHUNK_COLS, GROUP_ROWS, STREAMS};
 use crate::quant::{KernelScales, TernaryMatrix};
-use std::ops::Range;
+use std::ops::{Add, Div, Mul, Range};
 
 /// The runs of one product, in the order in which kernels take them.
 pub struct Runs {
@@ -41,13 +41,50 @@ impl Runs {
         self.totals[index * self.vectors + vector]
     }
 
+    /// Whether every run is a whole row, so that sums meet their scales once.
+    pub fn are_rows(&self) -> bool {
+        self.runs.iter().all(|run| matches!(run, Run::Row { .. }))
+    }
+
     /// Appends the next lower plane of an activation to the sums of the higher ones: `value` becomes
     /// `value · 2^PLANE_BITS + Σ weight · x`.
     #[inline(always)]
-    pub fn add_plane<const ROWS: usize>(value: &mut [f32; ROWS], sums: &[i32; ROWS], total: i32) {
+    pub fn add_plane<R: Real, const ROWS: usize>(value: &mut [R; ROWS], sums: &[i32; ROWS], total: i32) {
         for (value, sum) in value.iter_mut().zip(sums) {
-            *value = *value * (1u32 << PLANE_BITS) as f32 + (sum - total) as f32;
+            *value = *value * R::from_int(1 << PLANE_BITS) + R::from_int(sum - total);
         }
+    }
+}
+
+/// What sums become when they meet their scales: `f64` where that happens once a row, so that a product
+/// is rounded once; `f32` where it happens for every group of columns.
+pub trait Real: Copy + Default + Add<Output = Self> + Mul<Output = Self> + Div<Output = Self> {
+    fn from_int(value: i32) -> Self;
+    fn from_single(value: f32) -> Self;
+    fn into_single(self) -> f32;
+}
+
+impl Real for f32 {
+    fn from_int(value: i32) -> Self {
+        value as f32
+    }
+    fn from_single(value: f32) -> Self {
+        value
+    }
+    fn into_single(self) -> f32 {
+        self
+    }
+}
+
+impl Real for f64 {
+    fn from_int(value: i32) -> Self {
+        f64::from(value)
+    }
+    fn from_single(value: f32) -> Self {
+        f64::from(value)
+    }
+    fn into_single(self) -> f32 {
+        self as f32
     }
 }
 

@@ -7,7 +7,7 @@
 use super::dot::{GroupBytes, STEP_BYTES};
 use super::gemm;
 use super::input::Codes;
-use super::runs::Runs;
+use super::runs::{Real, Runs};
 use super::tensor::CpuTensor;
 use crate::quant::TernaryMatrix;
 use crate::quant::ternary::{CHUNK_COLS, GROUP_ROWS, SLAB_ROWS, STREAMS};
@@ -16,28 +16,30 @@ use crate::quant::ternary::{CHUNK_COLS, GROUP_ROWS, SLAB_ROWS, STREAMS};
 pub fn matmul_add(weight: &TernaryMatrix, x: &Codes, out: &mut CpuTensor) {
     assert_eq!(weight.padded_cols(), x.padded_cols());
     let runs = Runs::new(weight, x);
-    match x.tokens() {
-        1 => gemv_add(weight, x, &runs, out.row_mut(0)),
-        _ => gemm::matmul_add(weight, x, &runs, out),
+    match (x.tokens(), runs.are_rows()) {
+        (1, true) => gemv_add::<f64>(weight, x, &runs, out.row_mut(0)),
+        (1, false) => gemv_add::<f32>(weight, x, &runs, out.row_mut(0)),
+        (_, true) => gemm::matmul_add::<f64>(weight, x, &runs, out),
+        (_, false) => gemm::matmul_add::<f32>(weight, x, &runs, out),
     }
 }
 
-fn gemv_add(weight: &TernaryMatrix, x: &Codes, runs: &Runs, out: &mut [f32]) {
+fn gemv_add<R: Real>(weight: &TernaryMatrix, x: &Codes, runs: &Runs, out: &mut [f32]) {
     for group in groups(weight) {
-        let mut values = [0.0f32; GROUP_ROWS];
+        let mut values = [R::default(); GROUP_ROWS];
         for (index, run) in runs.iter().enumerate() {
-            let mut value = [0.0f32; GROUP_ROWS];
+            let mut value = [R::default(); GROUP_ROWS];
             for plane in 0..x.planes() {
                 let sums = run.sums(group.streams, x.vector(plane));
                 Runs::add_plane(&mut value, &sums, runs.total(index, plane));
             }
             let scales = run.scales(weight, group.first_row);
             for ((sum, value), scale) in values.iter_mut().zip(value).zip(scales) {
-                *sum += value * scale;
+                *sum = *sum + value * R::from_single(scale);
             }
         }
         for (out, value) in out[group.rows(weight)].iter_mut().zip(values) {
-            *out += value / x.scale(0);
+            *out += (value / R::from_single(x.scale(0))).into_single();
         }
     }
 }
