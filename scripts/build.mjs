@@ -7,60 +7,66 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { inRoot, targetDir } from "./lib/paths.mjs";
-import { run, step } from "./lib/run.mjs";
-import { VARIANTS } from "./lib/wasm-variants.mjs";
+import { fail, run, step } from "./lib/run.mjs";
+import { VARIANTS, variantEnv } from "./lib/wasm-variants.mjs";
 import { setup } from "./setup.mjs";
 
 const pkg = inRoot("pkg");
 const template = inRoot("pkg-template");
-const bindings = join(targetDir, "sterna-web");
-
-// What every browser that the package supports has, and every build uses. Relaxed SIMD is not in it: Safari
-// rejects a module that contains one such instruction.
-const WASM_FEATURES = [
-	"simd",
-	"bulk-memory",
-	"sign-ext",
-	"nontrapping-float-to-int",
-	"mutable-globals",
-	"reference-types",
-	"multivalue",
-];
-
 const QUICK_PROFILE = {
 	CARGO_PROFILE_RELEASE_LTO: "off",
 	CARGO_PROFILE_RELEASE_CODEGEN_UNITS: "16",
 };
 
-function buildWasm({ name, args, env }, quick) {
-	step(`Rust → wasm: ${name}`);
-	// A folder each: builds with different flags would replace one another's dependencies.
-	const target = join(targetDir, "variants", name);
-	run("cargo", ["build", "--locked", "--release", "--lib", "--target", "wasm32-unknown-unknown", ...args], {
-		env: { ...(quick ? QUICK_PROFILE : {}), ...env, CARGO_TARGET_DIR: target },
+/** Builds one variant and its bindings. Returns the folder with both. */
+function buildWasm(variant, quick) {
+	step(`Rust → ${variant.file}`);
+	const env = variantEnv(variant, targetDir);
+	const args = ["--locked", "--release", "--lib", "--target", "wasm32-unknown-unknown"];
+	run("cargo", ["build", ...args, ...variant.cargoArgs], {
+		env: { ...env, ...(quick ? QUICK_PROFILE : {}) },
 	});
+	step("JavaScript bindings");
+	const bindings = join(env.CARGO_TARGET_DIR, "sterna-web");
+	rmSync(bindings, { recursive: true, force: true });
 	run("wasm-bindgen", [
 		...["--target", "web", "--omit-default-module-path", "--remove-producers-section"],
-		...["--no-typescript", "--out-name", name, "--out-dir", bindings],
-		join(target, "wasm32-unknown-unknown", "release", "sterna.wasm"),
+		...["--no-typescript", "--out-name", "sterna", "--out-dir", bindings],
+		join(env.CARGO_TARGET_DIR, "wasm32-unknown-unknown", "release", "sterna.wasm"),
 	]);
+	return bindings;
 }
 
-function optimiseWasm({ name, optimiser }, quick) {
-	const source = join(bindings, `${name}_bg.wasm`);
-	const output = join(pkg, `${name}_bg.wasm`);
+function optimiseWasm(variant, bindings, quick) {
+	const source = join(bindings, "sterna_bg.wasm");
+	const output = join(pkg, variant.file);
 	if (quick) {
 		cpSync(source, output);
 		return;
 	}
-	const features = [...WASM_FEATURES, ...optimiser].map((feature) => `--enable-${feature}`);
-	run("wasm-opt", ["-O3", "--strip-debug", ...features, source, "-o", output]);
+	step("wasm-opt");
+	const passes = ["-O3", "--strip-debug", "--strip-target-features"];
+	run("wasm-opt", [...passes, ...variant.wasmOptFeatures, source, "-o", output]);
 }
 
-async function bundle(version) {
+/** Builds variants whose bindings are the same. Returns the bindings' script. */
+function buildVariants(variants, quick) {
+	const scripts = variants.map((variant) => {
+		const bindings = buildWasm(variant, quick);
+		optimiseWasm(variant, bindings, quick);
+		return join(bindings, "sterna.js");
+	});
+	const [first, ...others] = scripts.map((script) => readFileSync(script, "utf8"));
+	if (others.some((script) => script !== first)) {
+		fail(`the bindings of the WebAssembly variants differ: compare ${scripts.join(" and ")}`);
+	}
+	return scripts[0];
+}
+
+async function bundle(aliases, version) {
 	step("Bundles and types");
 	const { bundlePackage } = await import("./lib/bundle.mjs");
-	await bundlePackage(pkg, bindings, version);
+	await bundlePackage(pkg, aliases, version);
 	run("tsc", ["--project", join(template, "tsconfig.json")]);
 }
 
@@ -74,7 +80,7 @@ function copyTemplate() {
 	return manifest.version;
 }
 
-/** Prints what a page downloads: the size of each script and of the wasm module, plain and compressed. */
+/** Prints what a page downloads: the size of each script and of each wasm module, plain and compressed. */
 function printSizes() {
 	step("Sizes (bytes)");
 	const row = (...cells) =>
@@ -90,12 +96,16 @@ function printSizes() {
 export async function buildPackage({ quick = false } = {}) {
 	rmSync(pkg, { recursive: true, force: true });
 	mkdirSync(pkg, { recursive: true });
-	rmSync(bindings, { recursive: true, force: true });
-	for (const variant of VARIANTS) {
-		buildWasm(variant, quick);
-		optimiseWasm(variant, quick);
-	}
-	await bundle(copyTemplate());
+	const variants = Object.values(VARIANTS);
+	const glue = buildVariants(
+		variants.filter(({ isShared }) => !isShared),
+		quick,
+	);
+	const sharedGlue = buildVariants(
+		variants.filter(({ isShared }) => isShared),
+		quick,
+	);
+	await bundle({ "sterna-wasm": glue, "sterna-wasm-threads": sharedGlue }, copyTemplate());
 	printSizes();
 }
 

@@ -8,7 +8,7 @@ mod checkpoint_support;
 use checkpoint_support::*;
 use sterna::checkpoint::{ActivationChoice, CheckpointReader, Format, ReadOptions};
 use sterna::model::{Activation, LayerRole, LinearInput, Role, RopeScaling};
-use sterna::quant::{Matrix, Scales};
+use sterna::quant::{KernelScales, Matrix};
 
 /// A small generator of piece sizes.
 fn pieces(mut seed: u64) -> impl FnMut(usize) -> usize {
@@ -58,7 +58,7 @@ fn mlx_groups_equal_the_unpacked_weights() {
     for loaded in [&mlx, &unpacked] {
         let matrices = [Role::Embedding, Role::Layer(1, LayerRole::Down), Role::Layer(0, LayerRole::Query)];
         for role in matrices {
-            assert!(matches!(loaded.scales(role), Scales::Group { size: 128, .. }), "{role:?}");
+            assert!(matches!(loaded.scales(role), KernelScales::Group { size: 128, .. }), "{role:?}");
         }
     }
 }
@@ -117,7 +117,7 @@ fn one_scale_in_every_block_becomes_one_scale() {
         let loaded = read(&gguf(name)).unwrap();
         for role in [LayerRole::Query, LayerRole::Key, LayerRole::Up, LayerRole::Down] {
             let scales = loaded.scales(Role::Layer(1, role));
-            assert!(matches!(scales, Scales::Tensor(_)), "{name} {role:?} {scales:?}");
+            assert!(matches!(scales, KernelScales::Tensor(_)), "{name} {role:?} {scales:?}");
         }
     }
 }
@@ -143,7 +143,8 @@ fn a_master_checkpoint_has_the_codes_of_its_packed_copy() {
         let sterna::model::Tensor::Matrix(Matrix::Ternary(wanted)) = tensor else { continue };
         let Matrix::Ternary(ours) = master.matrix(*role) else { panic!("{role:?} is dense") };
         assert_eq!(ours.bytes(), wanted.bytes(), "{role:?}");
-        let (Scales::Tensor(ours), Scales::Tensor(wanted)) = (ours.scales(), wanted.scales()) else {
+        let (KernelScales::Tensor(ours), KernelScales::Tensor(wanted)) = (ours.scales(), wanted.scales())
+        else {
             panic!("{role:?} has several scales")
         };
         // The packed copy rounds its scale to bf16.

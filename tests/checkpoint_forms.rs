@@ -7,7 +7,7 @@ mod checkpoint_support;
 use checkpoint_support::*;
 use sterna::checkpoint::{I2sLayout, ReadOptions};
 use sterna::model::{LayerRole, LinearInput, Role, RopeScaling};
-use sterna::quant::{DenseEncoding, Matrix, Scales};
+use sterna::quant::{DenseEncoding, KernelScales, Matrix};
 
 fn ternary(at: usize) -> f32 {
     [-1.0, 0.0, 1.0][at * 7 / 3 % 3]
@@ -42,7 +42,7 @@ fn float_weights_with_ternary_values_are_kept_as_codes() {
     file.tensor("blk.0.ffn_down.weight").data = down.iter().flat_map(|v| v.to_le_bytes()).collect();
     let loaded = read(&file.files()).unwrap();
     let scales: Vec<f32> = (0..64).map(|row| row as f32 * 0.25).collect();
-    assert_eq!(loaded.scales(Role::Layer(0, LayerRole::Up)), &Scales::Row(scales));
+    assert_eq!(loaded.scales(Role::Layer(0, LayerRole::Up)), &KernelScales::Row(scales));
     let wanted: Vec<f32> = (0..64 * 32).map(value).collect();
     assert_eq!(loaded.values(Role::Layer(0, LayerRole::Up)), wanted);
     assert!(matches!(loaded.matrix(Role::Layer(0, LayerRole::Down)), Matrix::Dense(_)));
@@ -57,7 +57,7 @@ fn a_scale_tensor_multiplies_ternary_and_dense_weights() {
     file.add_f32("blk.0.attn_v.scale", &[1], |_| 0.25);
     file.add_f32("blk.0.ffn_gate.scale", &[1], |_| 2.0);
     let loaded = read(&file.files()).unwrap();
-    assert_eq!(loaded.scales(Role::Layer(0, LayerRole::Value)), &Scales::Tensor(0.25));
+    assert_eq!(loaded.scales(Role::Layer(0, LayerRole::Value)), &KernelScales::Tensor(0.25));
     let gate: Vec<f32> = (0..64 * 32).map(|at| at as f32 * 2.0).collect();
     assert_eq!(loaded.values(Role::Layer(0, LayerRole::Gate)), gate);
 }
@@ -190,7 +190,7 @@ fn checkpoints_of_1bitllm_are_quantised_while_loading() {
     let loaded = read(&hugging_face(&config, &renamed)).unwrap();
     assert_eq!(loaded.checkpoint.config.linear_input, LinearInput::Int8);
     assert!(loaded.checkpoint.config.sub_norms);
-    assert!(matches!(loaded.scales(Role::Layer(0, LayerRole::Query)), Scales::Tensor(_)));
+    assert!(matches!(loaded.scales(Role::Layer(0, LayerRole::Query)), KernelScales::Tensor(_)));
     assert!(matches!(loaded.matrix(Role::Embedding), Matrix::Dense(_)));
     assert_eq!(loaded.values(Role::Layer(0, LayerRole::FfnSubNorm))[0], -100.0);
 }

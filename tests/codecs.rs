@@ -3,8 +3,8 @@
 use safetensors::{Dtype, SafeTensors};
 use sterna::quant::i2_s::{self, I2sLayout};
 use sterna::quant::{
-    DenseEncoding, DenseMatrix, Matrix, Scales, TernaryBlocks, TernaryFill, TernaryMatrix, absmean,
-    hf_packed, hidden, mlx2,
+    DenseEncoding, DenseMatrix, KernelScales, Matrix, Scales, TernaryBlocks, TernaryFill, TernaryMatrix,
+    absmean, hf_packed, hidden, mlx2,
 };
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
@@ -70,7 +70,7 @@ fn ternary_block_encodings_decode_to_the_same_matrix() {
     ];
     for (encoding, stored, wanted) in cases {
         let matrix = from_blocks(encoding, &bytes(stored));
-        assert_eq!(matrix.scales(), &Scales::Row(floats("row_scale_f32")), "{encoding:?}");
+        assert_eq!(matrix.scales(), &KernelScales::Row(floats("row_scale_f32")), "{encoding:?}");
         assert_eq!(decoded(&Matrix::Ternary(matrix)), floats(wanted), "{encoding:?}");
     }
 }
@@ -217,7 +217,7 @@ fn absmean_rounds_half_to_even_around_the_mean() {
     let mut master = DenseMatrix::zeroed(2, 4, DenseEncoding::F32).unwrap();
     DenseEncoding::F32.encode(&values, master.bytes_mut());
     let matrix = absmean::quantize(&master).unwrap();
-    assert_eq!(matrix.scales(), &Scales::Tensor(1.0));
+    assert_eq!(matrix.scales(), &KernelScales::Tensor(1.0));
     assert_eq!(decoded(&Matrix::Ternary(matrix)), [0.0, 0.0, 1.0, -1.0, 1.0, -1.0, 0.0, 1.0]);
 
     master.bytes_mut()[..4].copy_from_slice(&f32::NAN.to_le_bytes());

@@ -4,6 +4,8 @@
 /** Weight bytes that the cycle of matrices fills: more than any cache keeps. */
 const CYCLE_BYTES = 320e6;
 
+const WARM_UP_MS = 250;
+
 /** `[name, rows, cols]` of BitNet b1.58 2B-4T. */
 export const SHAPES = [
 	["attention", 2560, 2560],
@@ -46,6 +48,15 @@ function time(call) {
 	return performance.now() - start;
 }
 
+/** Lets the engine's second compiler finish. */
+function warmUp(engine, index) {
+	const end = performance.now() + WARM_UP_MS;
+	while (performance.now() < end) {
+		engine.linear(index());
+		engine.read(index());
+	}
+}
+
 /**
  * One case at one shape, for every engine (`{ name: exports }`) in turn.
  * Gives an entry an engine: ms a call (median and p25), GB/s of weight bytes, the same for reading only,
@@ -64,16 +75,11 @@ export function measureCase(engines, [shape, rows, cols], test, rounds) {
 		next = (next + 1) % count;
 		return next;
 	};
-	const used = test.macs ? Math.ceil(rounds / 8) : rounds;
-	// The first rounds let the engine's second compiler finish.
-	for (let round = -Math.ceil(used / 4); round < used; round++) {
+	for (const { name } of samples) warmUp(engines[name], index);
+	for (let round = 0; round < (test.macs ? rounds / 8 : rounds); round++) {
 		for (const { name, linear, read } of samples) {
-			const engine = engines[name];
-			const linearMs = time(() => engine.linear(index()));
-			const readMs = time(() => engine.read(index()));
-			if (round < 0) continue;
-			linear.push(linearMs);
-			read.push(readMs);
+			linear.push(time(() => engines[name].linear(index())));
+			read.push(time(() => engines[name].read(index())));
 		}
 	}
 	return samples.map(({ name, linear, read }) => {

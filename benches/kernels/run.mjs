@@ -10,7 +10,7 @@ import { parseArgs } from "node:util";
 import { findChromium } from "../../scripts/lib/browser.mjs";
 import { inRoot, targetDir } from "../../scripts/lib/paths.mjs";
 import { run } from "../../scripts/lib/run.mjs";
-import { RELAXED_RUSTFLAGS } from "../../scripts/lib/wasm-variants.mjs";
+import { VARIANTS, variantEnv } from "../../scripts/lib/wasm-variants.mjs";
 import { CASES, instantiate, measureCase, SHAPES } from "./measure.mjs";
 
 const { values: options } = parseArgs({
@@ -23,19 +23,16 @@ const { values: options } = parseArgs({
 	},
 });
 
-function build(variant, env = {}) {
-	const target = join(targetDir, `bench-${variant}`);
+function build(variant) {
+	const env = variantEnv(variant, join(targetDir, "kernel-bench"));
 	run("cargo", ["build", "--release", "--target", "wasm32-unknown-unknown"], {
 		cwd: inRoot("benches", "kernels"),
-		env: { CARGO_TARGET_DIR: target, ...env },
+		env,
 	});
-	return join(target, "wasm32-unknown-unknown", "release", "sterna_bench_kernels.wasm");
+	return join(env.CARGO_TARGET_DIR, "wasm32-unknown-unknown", "release", "sterna_bench_kernels.wasm");
 }
 
-const files = {
-	simd128: build("simd128"),
-	relaxed: build("relaxed", { CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS: RELAXED_RUSTFLAGS }),
-};
+const files = { simd128: build(VARIANTS.baseline), relaxed: build(VARIANTS.relaxed) };
 const rounds = options.quick ? 60 : 400;
 const wanted = (list, name, pattern) => list.filter((entry) => new RegExp(pattern).test(name(entry)));
 const plan = wanted(SHAPES, ([name]) => name, options.shape).flatMap((shape) =>

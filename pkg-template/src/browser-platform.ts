@@ -7,17 +7,19 @@ import { threadCount } from "./threads/count.js";
 import { sharedMemory } from "./threads/memory.js";
 import type { StartThread } from "./threads/team.js";
 import type { Instance } from "./wasm-api.js";
-import { type Build, bindings, FILE_NAMES } from "./wasm-build.js";
+import { type Build, bindings, chooseBuild } from "./wasm-build.js";
 import { moduleWorker } from "./worker/module-worker.js";
 
-/** Bundlers recognise a file by exactly this form. */
-const OWN_URLS: Record<Build, () => URL> = {
-	single: () => new URL("./sterna_bg.wasm", import.meta.url),
-	threads: () => new URL("./sterna_threads_bg.wasm", import.meta.url),
+/** Bundlers look for these expressions as they are written here. */
+const OWN_URLS: Record<Build["file"], () => URL> = {
+	"sterna_bg.wasm": () => new URL("./sterna_bg.wasm", import.meta.url),
+	"sterna_relaxed_bg.wasm": () => new URL("./sterna_relaxed_bg.wasm", import.meta.url),
+	"sterna_threads_bg.wasm": () => new URL("./sterna_threads_bg.wasm", import.meta.url),
+	"sterna_relaxed_threads_bg.wasm": () => new URL("./sterna_relaxed_threads_bg.wasm", import.meta.url),
 };
 
-async function fetchModule(build: Build, wasmUrl: string | undefined): Promise<Response> {
-	const url = (wasmUrl === undefined ? OWN_URLS[build]() : new URL(FILE_NAMES[build], wasmUrl)).href;
+async function fetchModule({ file }: Build, wasmUrl: string | undefined): Promise<Response> {
+	const url = (wasmUrl === undefined ? OWN_URLS[file]() : new URL(file, wasmUrl)).href;
 	let response: Response;
 	try {
 		response = await fetch(url);
@@ -46,7 +48,7 @@ async function instantiate(build: Build, wasmUrl: string | undefined): Promise<I
 	const response = await fetchModule(build, wasmUrl);
 	try {
 		const module = await compile(response);
-		const shared = build === "threads" ? sharedMemory() : undefined;
+		const shared = build.isShared ? sharedMemory() : undefined;
 		const { memory } = await api.default({ module_or_path: module, memory: shared });
 		return { api, memory, module };
 	} catch (cause) {
@@ -87,7 +89,7 @@ const startThread: StartThread = (start) => {
 	};
 };
 
-const instances = new Map<Build, Promise<Instance>>();
+const instances = new Map<string, Promise<Instance>>();
 
 /** The platform of a page or a worker. A failed start is tried anew by the next load. */
 export function browserPlatform(fetcher: typeof fetch = (...args) => fetch(...args)): Platform {
@@ -96,14 +98,14 @@ export function browserPlatform(fetcher: typeof fetch = (...args) => fetch(...ar
 		startThread,
 		async instantiate(wasmUrl, wanted) {
 			const threads = await grantThreads(wanted);
-			const build = threads > 1 ? "threads" : "single";
-			let instance = instances.get(build);
+			const build = await chooseBuild(threads);
+			let instance = instances.get(build.file);
 			if (!instance) {
 				instance = instantiate(build, wasmUrl).catch((error) => {
-					instances.delete(build);
+					instances.delete(build.file);
 					throw error;
 				});
-				instances.set(build, instance);
+				instances.set(build.file, instance);
 			}
 			return { ...(await instance), threads };
 		},

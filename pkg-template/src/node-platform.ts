@@ -9,14 +9,14 @@ import { threadCount } from "./threads/count.js";
 import { sharedMemory } from "./threads/memory.js";
 import type { StartThread } from "./threads/team.js";
 import type { Instance } from "./wasm-api.js";
-import { type Build, bindings, FILE_NAMES } from "./wasm-build.js";
+import { type Build, bindings, chooseBuild } from "./wasm-build.js";
 
 async function instantiate(build: Build, wasmUrl: string | undefined): Promise<Instance> {
 	const api = await bindings(build);
 	// Node's entry lies one folder below the wasm modules.
-	const url = new URL(FILE_NAMES[build], wasmUrl ?? new URL("..", import.meta.url));
+	const url = new URL(build.file, wasmUrl ?? new URL("..", import.meta.url));
 	const module = await WebAssembly.compile(await readFile(url));
-	const shared = build === "threads" ? sharedMemory() : undefined;
+	const shared = build.isShared ? sharedMemory() : undefined;
 	const { memory } = await api.default({ module_or_path: module, memory: shared });
 	return { api, memory, module };
 }
@@ -32,7 +32,7 @@ const startThread: StartThread = (start) => {
 	};
 };
 
-const instances = new Map<Build, Promise<Instance>>();
+const instances = new Map<string, Promise<Instance>>();
 
 /** The platform of a Node process: a wasm module for each build, paths, in-process. */
 export function nodePlatform(fetcher: typeof fetch = fetch): Platform {
@@ -42,14 +42,14 @@ export function nodePlatform(fetcher: typeof fetch = fetch): Platform {
 		startThread,
 		async instantiate(wasmUrl, wanted) {
 			const threads = threadCount(wanted, availableParallelism());
-			const build = threads > 1 ? "threads" : "single";
-			let instance = instances.get(build);
+			const build = await chooseBuild(threads);
+			let instance = instances.get(build.file);
 			if (!instance) {
 				instance = instantiate(build, wasmUrl).catch((error) => {
-					instances.delete(build);
+					instances.delete(build.file);
 					throw error;
 				});
-				instances.set(build, instance);
+				instances.set(build.file, instance);
 			}
 			return { ...(await instance), threads };
 		},

@@ -1,20 +1,29 @@
-// The builds of the engine's wasm module. Each needs more of the browser than the one before, and a visitor
-// downloads one.
+// The builds of the engine's wasm module, apart by what they need. A visitor downloads one.
 
-import type { SharedWasmApi, WasmApi } from "./wasm-api.js";
+import { relaxedSimd } from "wasm-feature-detect";
+import type { WasmApi } from "./wasm-api.js";
 
-/** Whether a build computes in threads, which share its memory. */
-export type Build = "single" | "threads";
+/** A build: with relaxed SIMD or without, and for one thread or for several, which share its memory. */
+export interface Build {
+	file:
+		| "sterna_bg.wasm"
+		| "sterna_relaxed_bg.wasm"
+		| "sterna_threads_bg.wasm"
+		| "sterna_relaxed_threads_bg.wasm";
+	isShared: boolean;
+}
 
-/** The name of a build's file, beside the package's scripts. */
-export const FILE_NAMES: Record<Build, string> = {
-	single: "sterna_bg.wasm",
-	threads: "sterna_threads_bg.wasm",
-};
+/** The build that runs best here. */
+export async function chooseBuild(threads: number): Promise<Build> {
+	const isRelaxed = await relaxedSimd();
+	if (threads > 1) {
+		const file = isRelaxed ? "sterna_relaxed_threads_bg.wasm" : "sterna_threads_bg.wasm";
+		return { file, isShared: true };
+	}
+	return { file: isRelaxed ? "sterna_relaxed_bg.wasm" : "sterna_bg.wasm", isShared: false };
+}
 
 /** A build's bindings. */
-export function bindings(build: "threads"): Promise<SharedWasmApi>;
-export function bindings(build: Build): Promise<WasmApi | SharedWasmApi>;
-export function bindings(build: Build): Promise<WasmApi | SharedWasmApi> {
-	return build === "threads" ? import("sterna-wasm-threads") : import("sterna-wasm");
+export function bindings({ isShared }: Build): Promise<WasmApi> {
+	return isShared ? import("sterna-wasm-threads") : import("sterna-wasm");
 }

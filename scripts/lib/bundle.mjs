@@ -23,15 +23,12 @@ const common = {
 
 /**
  * Bundles the browser entry and its workers, the Node entry with its thread and the command line into
- * `outDir`; `bindings` is where wasm-bindgen put what it generated.
+ * `outDir`; `aliases` tells which script the bindings of each kind of build are.
  */
-export async function bundlePackage(outDir, bindings, version) {
+export async function bundlePackage(outDir, aliases, version) {
 	const shared = {
 		...common,
-		alias: {
-			"sterna-wasm": `${bindings}/sterna.js`,
-			"sterna-wasm-threads": `${bindings}/sterna_threads.js`,
-		},
+		alias: aliases,
 		define: { STERNA_VERSION: JSON.stringify(version) },
 	};
 	await build({

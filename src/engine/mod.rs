@@ -3,7 +3,7 @@
 
 mod loader;
 
-pub use loader::{EngineOptions, Loader};
+pub use loader::{DEFAULT_CONTEXT, EngineOptions, Loader};
 
 use crate::Result;
 use crate::backend::{Backend, KvFormat};

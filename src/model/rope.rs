@@ -22,7 +22,9 @@ impl RopeFrequencies {
         if !(theta.is_finite() && theta > 1.0) {
             return Err(corrupt!("the rotary base (rope_theta) is {theta}; it must be a number above 1"));
         }
-        let base: Vec<f32> = (0..dim / 2).map(|i| 1.0 / theta.powf((2 * i) as f32 / dim as f32)).collect();
+        // In double precision: libraries differ in the last bit of single-precision powers.
+        let power = |i: usize| f64::from(theta).powf(-((2 * i) as f64) / dim as f64) as f32;
+        let base: Vec<f32> = (0..dim / 2).map(power).collect();
         let (inverse, amplitude) = match &config.rope.scaling {
             RopeScaling::None => (base, 1.0),
             RopeScaling::Linear { factor } => (base.iter().map(|f| f / factor).collect(), 1.0),

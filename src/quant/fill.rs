@@ -92,6 +92,7 @@ fn common(scales: &[f32]) -> Option<f32> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::KernelScales;
     use super::*;
 
     #[test]
@@ -112,7 +113,7 @@ mod tests {
         let mut codes = [2u8; 64];
         fill.put(0, &mut codes, &[0.0, 1.5]).unwrap();
         let matrix = fill.finish();
-        assert_eq!(matrix.scales(), &Scales::Tensor(1.5));
+        assert_eq!(matrix.scales(), &KernelScales::Tensor(1.5));
         let mut row = [0f32; 64];
         matrix.decode_row(0, &mut row);
         assert!(row[..32].iter().all(|v| *v == 0.0) && row[32..].iter().all(|v| *v == 1.5));

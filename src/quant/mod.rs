@@ -26,7 +26,7 @@ pub use blocks::TernaryBlocks;
 pub use dense::{DenseEncoding, DenseMatrix};
 pub use fill::TernaryFill;
 pub use i2_s::I2sLayout;
-pub use ternary::{Scales, TernaryMatrix};
+pub use ternary::{KernelScales, Scales, TernaryMatrix};
 
 /// A weight matrix `[rows = out, cols = in]` as the backends receive it.
 #[derive(Debug, Clone)]
@@ -69,7 +69,7 @@ impl Matrix {
         match self {
             matrix if factor == 1.0 => Ok(matrix),
             Matrix::Ternary(mut matrix) => {
-                matrix.set_scales(matrix.scales().clone().scaled(factor));
+                matrix.multiply(factor);
                 Ok(Matrix::Ternary(matrix))
             }
             Matrix::Dense(matrix) => Ok(Matrix::Dense(matrix.scaled(factor)?)),

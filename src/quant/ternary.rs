@@ -37,25 +37,47 @@ pub enum Scales {
     Group { size: usize, values: Vec<f32> },
 }
 
-impl Scales {
-    /// The scale of `(row, col)` in a matrix of `cols` columns.
-    pub fn at(&self, row: usize, col: usize, cols: usize) -> f32 {
-        match self {
-            Scales::Tensor(scale) => *scale,
-            Scales::Row(scales) => scales[row],
-            Scales::Group { size, values } => values[row * cols.div_ceil(*size) + col / size],
+/// The scales of a matrix as kernels read them.
+#[derive(Debug, Clone, PartialEq)]
+pub enum KernelScales {
+    Tensor(f32),
+    Row(Vec<f32>),
+    /// One scale for every `size` columns of a row, `[rows / 8, ceil(cols / size), 8]`: the rows of a group
+    /// lie side by side, as their sums do. Rows are padded to whole groups.
+    Group {
+        size: usize,
+        values: Vec<[f32; GROUP_ROWS]>,
+    },
+}
+
+impl KernelScales {
+    fn new(scales: Scales, cols: usize) -> Self {
+        match scales {
+            Scales::Tensor(scale) => KernelScales::Tensor(scale),
+            Scales::Row(scales) => KernelScales::Row(scales),
+            Scales::Group { size, values } => {
+                let groups = cols.div_ceil(size);
+                let interleave = |rows: &[f32], group| {
+                    std::array::from_fn(|row| rows.get(row * groups + group).copied().unwrap_or(0.0))
+                };
+                let values = values
+                    .chunks(GROUP_ROWS * groups)
+                    .flat_map(|rows| (0..groups).map(move |group| interleave(rows, group)))
+                    .collect();
+                KernelScales::Group { size, values }
+            }
         }
     }
 
-    /// The same scales times `factor`.
-    pub fn scaled(mut self, factor: f32) -> Self {
-        match &mut self {
-            Scales::Tensor(scale) => *scale *= factor,
-            Scales::Row(values) | Scales::Group { values, .. } => {
-                values.iter_mut().for_each(|value| *value *= factor);
+    /// The scale of `(row, col)` in a matrix of `cols` columns.
+    pub fn at(&self, row: usize, col: usize, cols: usize) -> f32 {
+        match self {
+            KernelScales::Tensor(scale) => *scale,
+            KernelScales::Row(scales) => scales[row],
+            KernelScales::Group { size, values } => {
+                values[row / GROUP_ROWS * cols.div_ceil(*size) + col / size][row % GROUP_ROWS]
             }
         }
-        self
     }
 }
 
@@ -70,7 +92,7 @@ pub struct TernaryMatrix {
     rows: usize,
     cols: usize,
     data: Vec<Line>,
-    scales: Scales,
+    scales: KernelScales,
 }
 
 impl TernaryMatrix {
@@ -84,7 +106,7 @@ impl TernaryMatrix {
             / 4;
         let lines = usize::try_from(bytes.div_ceil(64)).unwrap_or(usize::MAX);
         let data = try_zeroed::<Line>(lines, "ternary weights")?;
-        Ok(Self { rows, cols, data, scales })
+        Ok(Self { rows, cols, data, scales: KernelScales::new(scales, cols) })
     }
 
     /// Builds a matrix from row-major codes, one byte a code.
@@ -114,19 +136,31 @@ impl TernaryMatrix {
         self.rows.next_multiple_of(GROUP_ROWS)
     }
 
-    pub fn scales(&self) -> &Scales {
+    pub fn scales(&self) -> &KernelScales {
         &self.scales
     }
 
     pub fn set_scales(&mut self, scales: Scales) {
-        self.scales = scales;
+        self.scales = KernelScales::new(scales, self.cols);
+    }
+
+    /// Multiplies every weight by `factor`.
+    pub fn multiply(&mut self, factor: f32) {
+        match &mut self.scales {
+            KernelScales::Tensor(scale) => *scale *= factor,
+            KernelScales::Row(values) => values.iter_mut().for_each(|value| *value *= factor),
+            KernelScales::Group { values, .. } => {
+                values.as_flattened_mut().iter_mut().for_each(|value| *value *= factor);
+            }
+        }
     }
 
     /// Bytes kept resident, scales included.
     pub fn resident_bytes(&self) -> usize {
         let scales = match &self.scales {
-            Scales::Tensor(_) => 1,
-            Scales::Row(values) | Scales::Group { values, .. } => values.len(),
+            KernelScales::Tensor(_) => 1,
+            KernelScales::Row(values) => values.len(),
+            KernelScales::Group { values, .. } => values.len() * GROUP_ROWS,
         };
         self.data.len() * size_of::<Line>() + scales * size_of::<f32>()
     }

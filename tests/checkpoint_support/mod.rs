@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use sterna::checkpoint::{Checkpoint, CheckpointReader, LoadedTensor, ReadOptions};
 use sterna::model::{Role, Tensor};
-use sterna::quant::{Matrix, Scales};
+use sterna::quant::{KernelScales, Matrix};
 use sterna::{Error, Result};
 
 /// A file by name.
@@ -73,7 +73,7 @@ impl Loaded {
         }
     }
 
-    pub fn scales(&self, role: Role) -> &Scales {
+    pub fn scales(&self, role: Role) -> &KernelScales {
         match self.matrix(role) {
             Matrix::Ternary(matrix) => matrix.scales(),
             Matrix::Dense(_) => panic!("{role:?} is dense"),

@@ -1,7 +1,7 @@
 //! Dense linears: a row is decoded once and multiplied with every token. One token times a large
 //! half-precision matrix (the LM head in decoding) has a kernel of its own in WebAssembly.
 
-#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+#[cfg(target_feature = "simd128")]
 use super::dense_simd128;
 use super::float::dot;
 use super::tensor::CpuTensor;
@@ -11,7 +11,7 @@ use crate::quant::DenseMatrix;
 /// `out += x · Wᵀ` for the rows that are the tile's columns.
 pub fn matmul_add(weight: &DenseMatrix, x: &CpuTensor, out: &mut Tile<'_>) {
     assert_eq!(weight.cols(), x.width());
-    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    #[cfg(target_feature = "simd128")]
     if x.tokens() == 1 && dense_simd128::gemv_add(weight, out.columns.clone(), x.row(0), out.row_mut(0)) {
         return;
     }

@@ -1,60 +1,42 @@
-//! The integer kernel of ternary products, chosen at compile time: SIMD128 in WebAssembly, portable
-//! Rust elsewhere. Both take weights and activations in the order of [`crate::quant::ternary`] and
-//! [`super::input`], and both are exact.
+//! The integer kernels of ternary products, chosen at compile time: relaxed SIMD or SIMD128 in
+//! WebAssembly, portable Rust elsewhere. All take the weights of [`crate::quant::ternary`] and are exact;
+//! each names the form in which it wants activations, and [`super::input`] makes it.
+//!
+//! What a kernel provides:
+//! * `NAME`, for `model.info.kernel`.
+//! * `Code`, one integer activation; `PLANE_BITS`, the bits of one when an activation takes several
+//!   ([`FLOAT_PLANES`]), as signed digits; and `position`, the place of a column in its [`Chunk`].
+//! * `MAX_CHUNKS`, how many chunks of full-size activations one call may sum.
+//! * `dot_stream` and `dot_streams`: one token. `unpack` and `dot_tile`: several.
 
 use crate::quant::ternary::{CHUNK_COLS, GROUP_ROWS, STREAMS};
 
+#[cfg(not(target_feature = "simd128"))]
+pub use super::portable::*;
+#[cfg(all(target_feature = "simd128", target_feature = "relaxed-simd"))]
+pub use super::relaxed::*;
+#[cfg(all(target_feature = "simd128", not(target_feature = "relaxed-simd")))]
+pub use super::simd128::*;
+
 /// Bytes of one step of a group in one stream.
 pub const STEP_BYTES: usize = 2 * CHUNK_COLS;
-/// Activations between two steps of the same stream.
-pub const STEP_STRIDE: usize = STREAMS * CHUNK_COLS;
-/// Steps that one call may sum when activations use all 15 bits: accumulators hold up to
-/// `4 · steps · 3 · 64 · 32767 < 2³¹`.
-pub const MAX_WIDE_STEPS: usize = 64;
+/// Integers with a fraction take this many bits, sign included; see [`super::input`].
+pub const FLOAT_BITS: u32 = 24;
+/// Codes that one integer with a fraction takes.
+pub const FLOAT_PLANES: usize = FLOAT_BITS.div_ceil(PLANE_BITS) as usize;
+/// Rows of a tile.
+pub const TILE_ROWS: usize = 2;
+/// Most vectors of activations in a tile.
+pub const TILE_VECTORS: usize = 6;
+
+/// Sixteen columns: of activations, or of one row's codes when they are unpacked. Chunks go in processing
+/// order: step by step, and in a step stream by stream.
+#[derive(Debug, Clone, Copy, bytemuck::Zeroable)]
+#[repr(C, align(16))]
+pub struct Chunk(pub [Code; CHUNK_COLS]);
 
 /// `Σ code · x` for each of the eight rows of a group.
 pub type RowSums = [i32; GROUP_ROWS];
 
-#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-pub use super::simd128::{NAME, dot_stream, dot_streams};
-#[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
-pub use portable::{NAME, dot_stream, dot_streams};
-
-#[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
-mod portable {
-    use super::*;
-
-    pub const NAME: &str = "portable";
-
-    /// Sums over the steps of one stream. `weights` is `steps` × 32 bytes; `x` starts at the stream's
-    /// first step and advances by [`STEP_STRIDE`].
-    pub fn dot_stream(weights: &[u8], x: &[i16]) -> RowSums {
-        let mut sums = [0; GROUP_ROWS];
-        for (step, bytes) in weights.as_chunks::<STEP_BYTES>().0.iter().enumerate() {
-            let x = &x[step * STEP_STRIDE..step * STEP_STRIDE + CHUNK_COLS];
-            add_step(bytes, x, &mut sums);
-        }
-        sums
-    }
-
-    /// Sums over all four streams in lock step.
-    pub fn dot_streams(weights: [&[u8]; STREAMS], x: &[i16]) -> RowSums {
-        let mut sums = [0; GROUP_ROWS];
-        for (stream, weights) in weights.into_iter().enumerate() {
-            let part = dot_stream(weights, &x[stream * CHUNK_COLS..]);
-            sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
-        }
-        sums
-    }
-
-    fn add_step(bytes: &[u8; STEP_BYTES], x: &[i16], sums: &mut RowSums) {
-        let half = CHUNK_COLS / 2;
-        for (row, sum) in sums.iter_mut().enumerate() {
-            let (start, shift) = (row / 4 * CHUNK_COLS, 2 * (row % 4));
-            for col in 0..CHUNK_COLS {
-                let code = i32::from((bytes[start + col] >> shift) & 3);
-                *sum += code * i32::from(x[col % 2 * half + col / 2]);
-            }
-        }
-    }
-}
+/// The bytes of eight rows, one slice a stream.
+pub type GroupBytes<'a> = [&'a [u8]; STREAMS];

@@ -1,22 +1,22 @@
 //! Activations as the ternary kernels want them: integers, in the kernels' own order.
 //!
 //! Both kinds of input are integers here, so one exact integer kernel serves both:
-//! * [`LinearInput::Int8`] is the quantiser of W1.58A8 training: one plane of codes −127…127.
-//! * [`LinearInput::Float`] is 30-bit fixed point, split into two planes of 15 bits. The error is
-//!   2⁻³⁰ of the token's largest value, less than what `f32` sums lose, and sums are exact and hence
-//!   the same on every device.
+//! * [`LinearInput::Int8`] is the quantiser of W1.58A8 training: codes −127…127.
+//! * [`LinearInput::Float`] is 24-bit fixed point, cut into signed digits that the kernel can multiply:
+//!   three of 8 bits or two of 12. The error is 2⁻²⁴ of the token's largest value, as that of an `f32`;
+//!   sums are exact and hence the same on every device.
 
+use super::dot::{self, Chunk, Code, FLOAT_PLANES, PLANE_BITS};
 use super::norm::normalised;
 use super::tensor::CpuTensor;
 use crate::backend::Norm;
 use crate::model::LinearInput;
 use crate::quant::ternary::{CHUNK_COLS, COL_ALIGN, STREAMS};
+use bytemuck::Zeroable;
 use std::cell::OnceCell;
 
-/// Bits of the lower plane of a fixed-point input.
-pub const PLANE_BITS: u32 = 15;
-/// Largest magnitude of a fixed-point input: both planes fit `i16` with a bit to spare.
-const FIXED_MAX: f64 = (1u32 << 29) as f64;
+/// Largest magnitude of a fixed-point input: the highest of three 8-bit digits stays below 128.
+const FIXED_MAX: f32 = (127u32 << 16) as f32;
 
 /// The prepared input of linears.
 #[derive(Debug)]
@@ -68,14 +68,15 @@ impl CpuInput {
     }
 }
 
-/// Integer activations. Columns are padded with zeros to [`COL_ALIGN`] and permuted: for each 16-column
-/// step, stream after stream, the eight even columns and then the eight odd ones.
+/// Integer activations: a token is one vector of chunks (int8) or several (fixed point), the planes, from
+/// the highest digit to the lowest. Columns are padded with zeros to [`COL_ALIGN`]; chunks go in the
+/// kernels' processing order, and the columns of a chunk as the kernel wants them.
 #[derive(Debug)]
 pub struct Codes {
     kind: LinearInput,
     padded: usize,
     planes: usize,
-    data: Vec<i16>,
+    data: Vec<Chunk>,
     scales: Vec<f32>,
     integers: Vec<i32>,
 }
@@ -85,13 +86,13 @@ impl Codes {
         let padded = width.next_multiple_of(COL_ALIGN);
         let planes = match kind {
             LinearInput::Int8 => 1,
-            LinearInput::Float => 2,
+            LinearInput::Float => FLOAT_PLANES,
         };
         Self {
             kind,
             padded,
             planes,
-            data: Vec::with_capacity(tokens * planes * padded),
+            data: Vec::with_capacity(tokens * planes * padded / CHUNK_COLS),
             scales: Vec::with_capacity(tokens),
             integers: vec![0; padded],
         }
@@ -103,7 +104,7 @@ impl Codes {
         let scale = match self.kind {
             // The quantiser of BitNet b1.58.
             LinearInput::Int8 => 127.0 / max.max(1e-5),
-            LinearInput::Float => FIXED_MAX / max.max(f64::from(f32::MIN_POSITIVE)),
+            LinearInput::Float => f64::from(FIXED_MAX) / max.max(f64::from(f32::MIN_POSITIVE)),
         };
         for (integer, value) in self.integers.iter_mut().zip(row) {
             *integer = (value * scale).round_ties_even() as i32;
@@ -116,7 +117,7 @@ impl Codes {
         let max = row.iter().fold(0.0f32, |max, x| if x.abs() > max { x.abs() } else { max });
         let scale = match self.kind {
             LinearInput::Int8 => 127.0 / max.max(1e-5),
-            LinearInput::Float => FIXED_MAX as f32 / max.max(f32::MIN_POSITIVE * FIXED_MAX as f32),
+            LinearInput::Float => FIXED_MAX / max.max(f32::MIN_POSITIVE * FIXED_MAX),
         };
         for (integer, value) in self.integers.iter_mut().zip(row) {
             *integer = (value * scale).round_ties_even() as i32;
@@ -126,15 +127,13 @@ impl Codes {
 
     fn store(&mut self, scale: f32) {
         self.scales.push(scale);
-        let start = self.data.len();
-        self.data.resize(start + self.planes * self.padded, 0);
-        let planes = &mut self.data[start..];
-        match self.kind {
-            LinearInput::Int8 => permute(&self.integers, planes, |x| x as i16),
-            LinearInput::Float => {
-                let (high, low) = planes.split_at_mut(self.padded);
-                permute(&self.integers, high, |x| (x >> PLANE_BITS) as i16);
-                permute(&self.integers, low, |x| (x & ((1 << PLANE_BITS) - 1)) as i16);
+        let (start, chunks) = (self.data.len(), self.padded / CHUNK_COLS);
+        self.data.resize(start + self.planes * chunks, Chunk::zeroed());
+        for (plane, chunks) in self.data[start..].chunks_exact_mut(chunks).enumerate().rev() {
+            if plane > 0 {
+                arrange(&mut self.integers, chunks, take_digit);
+            } else {
+                arrange(&mut self.integers, chunks, |integer| *integer as Code);
             }
         }
     }
@@ -147,14 +146,15 @@ impl Codes {
         self.padded
     }
 
-    /// One plane (int8) or two (fixed point, high then low).
+    /// Vectors that a token has.
     pub fn planes(&self) -> usize {
         self.planes
     }
 
-    pub fn plane(&self, token: usize, plane: usize) -> &[i16] {
-        let start = (token * self.planes + plane) * self.padded;
-        &self.data[start..start + self.padded]
+    /// Vector `token · planes + plane`.
+    pub fn vector(&self, index: usize) -> &[Chunk] {
+        let chunks = self.padded / CHUNK_COLS;
+        &self.data[index * chunks..(index + 1) * chunks]
     }
 
     /// `value = integer / scale(token)`
@@ -163,14 +163,22 @@ impl Codes {
     }
 }
 
-fn permute(integers: &[i32], out: &mut [i16], part: impl Fn(i32) -> i16) {
+/// Takes the lowest bits away as a signed digit.
+fn take_digit(integer: &mut i32) -> Code {
+    const UNUSED_BITS: u32 = i32::BITS - PLANE_BITS;
+    let digit = (*integer << UNUSED_BITS) >> UNUSED_BITS;
+    *integer = (*integer - digit) >> PLANE_BITS;
+    digit as Code
+}
+
+/// Fills a vector's chunks in processing order.
+fn arrange(integers: &mut [i32], chunks: &mut [Chunk], code: impl Fn(&mut i32) -> Code) {
     let per_stream = integers.len() / STREAMS;
-    for (stream, columns) in integers.chunks_exact(per_stream).enumerate() {
-        for (step, chunk) in columns.as_chunks::<CHUNK_COLS>().0.iter().enumerate() {
-            let start = (step * STREAMS + stream) * CHUNK_COLS;
-            for (index, pair) in chunk.as_chunks::<2>().0.iter().enumerate() {
-                out[start + index] = part(pair[0]);
-                out[start + CHUNK_COLS / 2 + index] = part(pair[1]);
+    for (stream, columns) in integers.chunks_exact_mut(per_stream).enumerate() {
+        let places = chunks[stream..].iter_mut().step_by(STREAMS);
+        for (integers, chunk) in columns.as_chunks_mut::<CHUNK_COLS>().0.iter_mut().zip(places) {
+            for (col, integer) in integers.iter_mut().enumerate() {
+                chunk.0[dot::position(col)] = code(integer);
             }
         }
     }

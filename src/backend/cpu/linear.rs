@@ -4,24 +4,40 @@
 use super::input::CpuInput;
 use super::pool::Pool;
 use super::tensor::CpuTensor;
-use super::tiles::{TileShape, for_tiles};
+use super::tiles::{Tile, TileShape, for_tiles};
 use super::{dense, ternary};
-use crate::quant::Matrix;
+use crate::quant::{DenseMatrix, Matrix};
+
+/// A product that is ready to be computed, rows by rows.
+enum Product<'a> {
+    Ternary(ternary::Product<'a>),
+    Dense(&'a DenseMatrix, &'a CpuTensor),
+}
+
+impl<'a> Product<'a> {
+    fn new(weight: &'a Matrix, x: &'a CpuInput) -> Self {
+        match weight {
+            Matrix::Ternary(weight) => Self::Ternary(ternary::Product::new(weight, x.codes())),
+            Matrix::Dense(weight) => Self::Dense(weight, x.values()),
+        }
+    }
+
+    fn add(&self, out: &mut Tile<'_>) {
+        match self {
+            Self::Ternary(product) => product.add(out),
+            Self::Dense(weight, x) => dense::matmul_add(weight, x, out),
+        }
+    }
+}
 
 /// `outs[i] += x · weights[i]ᵀ`; `outs[i]` is `[tokens, rows]`.
 pub fn add<const N: usize>(pool: &Pool, weights: [&Matrix; N], x: &CpuInput, outs: [&mut CpuTensor; N]) {
-    let codes = weights.iter().any(|weight| matches!(weight, Matrix::Ternary(_))).then(|| x.codes());
-    let mut weights_left = weights.iter();
+    let products = weights.map(|weight| Product::new(weight, x));
+    let mut weights = weights.into_iter();
     let outs = outs.map(|out| {
-        let weight = weights_left.next().expect("as many outputs as weights");
-        let bytes = weight.resident_bytes() / weight.rows().max(1);
-        let shape = TileShape::for_columns(pool, out.tokens(), out.width(), bytes);
+        let row_bytes = weights.next().map_or(0, |weight| weight.resident_bytes() / weight.rows().max(1));
+        let shape = TileShape::for_columns(pool, out.tokens(), out.width(), row_bytes);
         (out, shape)
     });
-    let values = x.values();
-    for_tiles(pool, outs, |which, mut tile| match (weights[which], codes) {
-        (Matrix::Ternary(weight), Some(codes)) => ternary::matmul_add(weight, codes, &mut tile),
-        (Matrix::Ternary(_), None) => unreachable!("codes are made for ternary weights"),
-        (Matrix::Dense(weight), _) => dense::matmul_add(weight, values, &mut tile),
-    });
+    for_tiles(pool, outs, |which, mut tile| products[which].add(&mut tile));
 }

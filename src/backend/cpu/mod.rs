@@ -4,17 +4,27 @@
 mod attention;
 mod cache;
 mod dense;
-#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+#[cfg(target_feature = "simd128")]
 mod dense_simd128;
 mod dot;
 mod float;
+mod gemm;
 mod input;
+#[cfg(target_feature = "simd128")]
+mod lanes;
 mod linear;
 mod norm;
 mod pool;
+#[cfg(not(target_feature = "simd128"))]
+mod portable;
+#[cfg(all(target_feature = "simd128", target_feature = "relaxed-simd"))]
+mod relaxed;
+mod runs;
 pub mod scalar;
-#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+#[cfg(all(target_feature = "simd128", not(target_feature = "relaxed-simd")))]
 mod simd128;
+#[cfg(target_feature = "simd128")]
+mod streams;
 mod tensor;
 mod ternary;
 mod tiles;

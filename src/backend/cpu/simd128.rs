@@ -6,72 +6,69 @@
 //! by `i32x4.dot_i16x8`; one shift by eight brings the odd columns down. Accumulators therefore carry
 //! factors of 1, 4, 16 and 64, which are divided out, exactly, once a group.
 
-use super::dot::{RowSums, STEP_BYTES, STEP_STRIDE};
+use super::dot::{Chunk, GroupBytes, RowSums, STEP_BYTES, TILE_ROWS};
+use super::lanes::{lane_sums, tile_sums};
+use super::streams::{GroupSums, sum_stream, sum_streams};
 use crate::quant::ternary::{CHUNK_COLS, STREAMS};
 use std::arch::wasm32::*;
 
 pub const NAME: &str = "simd128";
 
-/// Sums over the steps of one stream. `weights` is `steps` × 32 bytes; `x` starts at the stream's first
-/// step and advances by [`STEP_STRIDE`].
-pub fn dot_stream(weights: &[u8], x: &[i16]) -> RowSums {
-    let steps = weights.len() / STEP_BYTES;
-    assert!(steps == 0 || x.len() >= (steps - 1) * STEP_STRIDE + CHUNK_COLS);
-    let mut sums = Sums::zero();
-    for step in 0..steps {
-        // SAFETY: `weights` has 32 bytes for every step, and `x` reaches the last one (asserted).
-        unsafe { sums.step(weights.as_ptr().add(step * STEP_BYTES), x.as_ptr().add(step * STEP_STRIDE)) };
-    }
-    sums.finish()
+pub type Code = i16;
+
+pub const PLANE_BITS: u32 = 12;
+
+/// A lane sums `4 · 192 · 2048` a chunk, which stays below 2³¹; so does the sum of all lanes.
+pub const MAX_CHUNKS: usize = 1 << 10;
+
+/// The even columns, then the odd ones.
+pub const fn position(col: usize) -> usize {
+    col % 2 * (CHUNK_COLS / 2) + col / 2
 }
 
-/// Sums over all four streams in lock step, so that four addresses are read at once.
-pub fn dot_streams(weights: [&[u8]; STREAMS], x: &[i16]) -> RowSums {
-    let steps = weights[0].len() / STEP_BYTES;
-    assert!(weights.iter().all(|w| w.len() == steps * STEP_BYTES) && x.len() >= steps * STEP_STRIDE);
-    let mut sums = Sums::zero();
-    let [w0, w1, w2, w3] = weights.map(<[u8]>::as_ptr);
-    for step in 0..steps {
-        // SAFETY: every stream has 32 bytes a step and `x` a stride a step (asserted).
-        unsafe {
-            let x = x.as_ptr().add(step * STEP_STRIDE);
-            sums.step(w0.add(step * STEP_BYTES), x);
-            sums.step(w1.add(step * STEP_BYTES), x.add(CHUNK_COLS));
-            sums.step(w2.add(step * STEP_BYTES), x.add(2 * CHUNK_COLS));
-            sums.step(w3.add(step * STEP_BYTES), x.add(3 * CHUNK_COLS));
-        }
-    }
-    sums.finish()
+/// Sums over the steps of one stream; `x` starts at the stream's first step.
+pub fn dot_stream(weights: &[u8], x: &[Chunk]) -> RowSums {
+    sum_stream::<Sums>(weights, x)
+}
+
+/// Sums over all four streams in lock step.
+pub fn dot_streams(weights: GroupBytes<'_>, x: &[Chunk]) -> RowSums {
+    sum_streams::<Sums>(weights, x)
 }
 
 /// One accumulator a row, row `r` scaled by `4^(r % 4)`.
 struct Sums([v128; 8]);
 
-impl Sums {
+impl GroupSums for Sums {
     #[inline(always)]
     fn zero() -> Self {
         Self([i32x4_splat(0); 8])
     }
 
-    /// Adds 16 columns of eight rows.
-    ///
-    /// # Safety
-    /// 32 bytes at `weights` and 16 values at `x` must be readable.
     #[inline(always)]
-    unsafe fn step(&mut self, weights: *const u8, x: *const i16) {
-        // SAFETY: the caller vouches for 32 bytes of weights and 32 bytes of activations.
-        let (low, high, even, odd) = unsafe {
-            (
-                v128_load(weights.cast()),
-                v128_load(weights.add(CHUNK_COLS).cast()),
-                v128_load(x.cast()),
-                v128_load(x.add(CHUNK_COLS / 2).cast()),
-            )
-        };
+    unsafe fn step(&mut self, weights: *const u8, x: &Chunk) {
+        // SAFETY: the caller vouches for the weights.
+        let (low, high) = unsafe { (v128_load(weights.cast()), v128_load(weights.add(CHUNK_COLS).cast())) };
+        let x = std::ptr::from_ref(x).cast::<v128>();
+        // SAFETY: a chunk is two vectors.
+        let (even, odd) = unsafe { (v128_load(x), v128_load(x.add(1))) };
         self.half::<0>(low, even, odd);
         self.half::<4>(high, even, odd);
     }
 
+    #[inline(always)]
+    fn finish(self) -> RowSums {
+        let mut sums = [0; 8];
+        for (half, out) in self.0.as_chunks::<4>().0.iter().zip(sums.as_chunks_mut::<4>().0) {
+            // Every lane is a multiple of its row's factor; dividing first keeps their sum in 32 bits.
+            let [a, b, c, d] = *half;
+            *out = lane_sums([a, i32x4_shr(b, 2), i32x4_shr(c, 4), i32x4_shr(d, 6)]);
+        }
+        sums
+    }
+}
+
+impl Sums {
     #[inline(always)]
     fn half<const FIRST: usize>(&mut self, codes: v128, even: v128, odd: v128) {
         let odd_codes = u16x8_shr(codes, 8);
@@ -84,30 +81,59 @@ impl Sums {
             self.0[FIRST + row] = i32x4_add(self.0[FIRST + row], products);
         }
     }
+}
 
-    #[inline(always)]
-    fn finish(self) -> RowSums {
-        let mut sums = [0; 8];
-        for (half, out) in self.0.as_chunks::<4>().0.iter().zip(sums.as_chunks_mut::<4>().0) {
-            // Every lane is a multiple of its row's factor; dividing first keeps their sum in 32 bits.
-            let [a, b, c, d] = *half;
-            *out = lane_sums(&[a, i32x4_shr(b, 2), i32x4_shr(c, 4), i32x4_shr(d, 6)]);
+/// Unpacks the codes of eight rows, `[8, chunks]`.
+pub fn unpack(weights: GroupBytes<'_>, out: &mut [Chunk]) {
+    let steps = weights[0].len() / STEP_BYTES;
+    let chunks = STREAMS * steps;
+    assert!(weights.iter().all(|w| w.len() == steps * STEP_BYTES) && out.len() == 8 * chunks);
+    let mask = i16x8_splat(3);
+    for (stream, weights) in weights.iter().enumerate() {
+        for step in 0..steps {
+            // SAFETY: a step is 32 bytes of `weights`, and `out` has `chunks` chunks for each of eight
+            // rows (asserted).
+            unsafe {
+                let from = weights.as_ptr().add(step * STEP_BYTES).cast::<v128>();
+                let to = out.as_mut_ptr().add(step * STREAMS + stream);
+                for half in 0..2 {
+                    let codes = v128_load(from.add(half));
+                    for row in 0..4 {
+                        let to = to.add((4 * half + row) * chunks).cast::<v128>();
+                        v128_store(to, v128_and(u16x8_shr(codes, 2 * row as u32), mask));
+                        v128_store(to.add(1), v128_and(u16x8_shr(codes, 8 + 2 * row as u32), mask));
+                    }
+                }
+            }
         }
-        sums
     }
 }
 
-/// The sum of the lanes of each of four vectors.
+/// Products of unpacked rows with `V` vectors, over every `STRIDE`th chunk.
 #[inline(always)]
-fn lane_sums(sums: &[v128; 4]) -> [i32; 4] {
-    let [a, b, c, d] = *sums;
-    let ab = i32x4_add(i32x4_shuffle::<0, 4, 1, 5>(a, b), i32x4_shuffle::<2, 6, 3, 7>(a, b));
-    let cd = i32x4_add(i32x4_shuffle::<0, 4, 1, 5>(c, d), i32x4_shuffle::<2, 6, 3, 7>(c, d));
-    let all = i32x4_add(i32x4_shuffle::<0, 1, 4, 5>(ab, cd), i32x4_shuffle::<2, 3, 6, 7>(ab, cd));
-    [
-        i32x4_extract_lane::<0>(all),
-        i32x4_extract_lane::<1>(all),
-        i32x4_extract_lane::<2>(all),
-        i32x4_extract_lane::<3>(all),
-    ]
+pub fn dot_tile<const V: usize, const STRIDE: usize>(
+    codes: [&[Chunk]; TILE_ROWS],
+    x: [&[Chunk]; V],
+) -> [[i32; TILE_ROWS]; V] {
+    let chunks = codes[0].len();
+    assert!(codes[1].len() == chunks && x.iter().all(|x| x.len() == chunks));
+    let mut sums = [[i32x4_splat(0); TILE_ROWS]; V];
+    let mut chunk = 0;
+    while chunk < chunks {
+        for half in 0..2 {
+            // SAFETY: all slices have `chunks` chunks (asserted), of two vectors each.
+            unsafe {
+                let at = |chunks: &[Chunk]| v128_load(chunks.as_ptr().add(chunk).cast::<v128>().add(half));
+                let codes = codes.map(at);
+                for (sums, x) in sums.iter_mut().zip(&x) {
+                    let x = at(x);
+                    for (sum, codes) in sums.iter_mut().zip(codes) {
+                        *sum = i32x4_add(*sum, i32x4_dot_i16x8(x, codes));
+                    }
+                }
+            }
+        }
+        chunk += STRIDE;
+    }
+    tile_sums(sums)
 }

@@ -1,0 +1,34 @@
+//! Sums across the lanes of SIMD128 vectors.
+
+use super::dot::TILE_ROWS;
+use std::arch::wasm32::*;
+
+/// The sum of the lanes of each of four vectors.
+#[inline(always)]
+pub fn lane_sums(sums: [v128; 4]) -> [i32; 4] {
+    let [a, b, c, d] = sums;
+    let ab = i32x4_add(i32x4_shuffle::<0, 4, 1, 5>(a, b), i32x4_shuffle::<2, 6, 3, 7>(a, b));
+    let cd = i32x4_add(i32x4_shuffle::<0, 4, 1, 5>(c, d), i32x4_shuffle::<2, 6, 3, 7>(c, d));
+    let all = i32x4_add(i32x4_shuffle::<0, 1, 4, 5>(ab, cd), i32x4_shuffle::<2, 3, 6, 7>(ab, cd));
+    [
+        i32x4_extract_lane::<0>(all),
+        i32x4_extract_lane::<1>(all),
+        i32x4_extract_lane::<2>(all),
+        i32x4_extract_lane::<3>(all),
+    ]
+}
+
+/// The sum of the lanes of each vector of a tile.
+#[inline(always)]
+pub fn tile_sums<const V: usize>(sums: [[v128; TILE_ROWS]; V]) -> [[i32; TILE_ROWS]; V] {
+    let mut out = [[0; TILE_ROWS]; V];
+    for vector in (0..V).step_by(2) {
+        let second = sums[(vector + 1).min(V - 1)];
+        let [a, b, c, d] = lane_sums([sums[vector][0], sums[vector][1], second[0], second[1]]);
+        out[vector] = [a, b];
+        if vector + 1 < V {
+            out[vector + 1] = [c, d];
+        }
+    }
+    out
+}

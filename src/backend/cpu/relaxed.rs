@@ -1,0 +1,135 @@
+//! The integer kernels in WebAssembly relaxed SIMD, around `i32x4.relaxed_dot_i8x16_i7x16_add`: sixteen
+//! products and their sum in one instruction (`vpdpbusd` on x86, `sdot` on Arm).
+//!
+//! Relaxed means that engines may differ where the second operand has its top bit set; codes never do, so
+//! the sums are the same everywhere. Codes are used in place: a byte is masked to one row's two bits
+//! without shifting them down (only the topmost field must come down, for the top bit's sake), so
+//! accumulators carry factors of 1, 4, 16 and 1, which are divided out, exactly, once a group.
+
+use super::dot::{Chunk, GroupBytes, RowSums, STEP_BYTES, TILE_ROWS};
+use super::lanes::lane_sums;
+use super::streams::{GroupSums, sum_stream, sum_streams};
+use crate::quant::ternary::{CHUNK_COLS, STREAMS};
+use std::arch::wasm32::*;
+
+pub const NAME: &str = "relaxed-simd";
+
+pub type Code = i8;
+
+pub const PLANE_BITS: u32 = 8;
+
+/// A lane sums `4 · 48 · 128` a chunk, which stays below 2³¹; so does the sum of all lanes.
+pub const MAX_CHUNKS: usize = 1 << 14;
+
+pub const fn position(col: usize) -> usize {
+    col
+}
+
+#[inline(always)]
+fn dot(x: v128, codes: v128, sum: v128) -> v128 {
+    i32x4_relaxed_dot_i8x16_i7x16_add(x, codes, sum)
+}
+
+/// Sums over the steps of one stream; `x` starts at the stream's first step.
+pub fn dot_stream(weights: &[u8], x: &[Chunk]) -> RowSums {
+    sum_stream::<Sums>(weights, x)
+}
+
+/// Sums over all four streams in lock step.
+pub fn dot_streams(weights: GroupBytes<'_>, x: &[Chunk]) -> RowSums {
+    sum_streams::<Sums>(weights, x)
+}
+
+/// One accumulator a row, those of rows `r` with `r % 4` of 1 and 2 scaled by 4 and 16.
+struct Sums([v128; 8]);
+
+impl GroupSums for Sums {
+    #[inline(always)]
+    fn zero() -> Self {
+        Self([i32x4_splat(0); 8])
+    }
+
+    #[inline(always)]
+    unsafe fn step(&mut self, weights: *const u8, x: &Chunk) {
+        // SAFETY: the caller vouches for the weights.
+        let (low, high) = unsafe { (v128_load(weights.cast()), v128_load(weights.add(CHUNK_COLS).cast())) };
+        // SAFETY: a chunk is one vector.
+        let x = unsafe { v128_load(std::ptr::from_ref(x).cast()) };
+        self.half::<0>(low, x);
+        self.half::<4>(high, x);
+    }
+
+    #[inline(always)]
+    fn finish(self) -> RowSums {
+        let mut sums = RowSums::default();
+        for (half, out) in self.0.as_chunks::<4>().0.iter().zip(sums.as_chunks_mut::<4>().0) {
+            // Every lane is a multiple of its row's factor.
+            let [a, b, c, d] = *half;
+            *out = lane_sums([a, i32x4_shr(b, 2), i32x4_shr(c, 4), d]);
+        }
+        sums
+    }
+}
+
+impl Sums {
+    #[inline(always)]
+    fn half<const FIRST: usize>(&mut self, codes: v128, x: v128) {
+        let sums = &mut self.0;
+        sums[FIRST] = dot(x, v128_and(codes, i8x16_splat(0x03)), sums[FIRST]);
+        sums[FIRST + 1] = dot(x, v128_and(codes, i8x16_splat(0x0c)), sums[FIRST + 1]);
+        sums[FIRST + 2] = dot(x, v128_and(codes, i8x16_splat(0x30)), sums[FIRST + 2]);
+        sums[FIRST + 3] = dot(x, v128_and(u16x8_shr(codes, 6), i8x16_splat(0x03)), sums[FIRST + 3]);
+    }
+}
+
+/// Unpacks the codes of eight rows, `[8, chunks]`.
+pub fn unpack(weights: GroupBytes<'_>, out: &mut [Chunk]) {
+    let steps = weights[0].len() / STEP_BYTES;
+    let chunks = STREAMS * steps;
+    assert!(weights.iter().all(|w| w.len() == steps * STEP_BYTES) && out.len() == 8 * chunks);
+    let mask = i8x16_splat(3);
+    for (stream, weights) in weights.iter().enumerate() {
+        for step in 0..steps {
+            // SAFETY: a step is 32 bytes of `weights`, and `out` has `chunks` chunks for each of eight
+            // rows (asserted).
+            unsafe {
+                let from = weights.as_ptr().add(step * STEP_BYTES).cast::<v128>();
+                let to = out.as_mut_ptr().add(step * STREAMS + stream).cast::<v128>();
+                for half in 0..2 {
+                    let codes = v128_load(from.add(half));
+                    let to = to.add(4 * half * chunks);
+                    v128_store(to, v128_and(codes, mask));
+                    v128_store(to.add(chunks), v128_and(u16x8_shr(codes, 2), mask));
+                    v128_store(to.add(2 * chunks), v128_and(u16x8_shr(codes, 4), mask));
+                    v128_store(to.add(3 * chunks), v128_and(u16x8_shr(codes, 6), mask));
+                }
+            }
+        }
+    }
+}
+
+/// Products of unpacked rows with `V` vectors, over every `STRIDE`th chunk.
+#[inline(always)]
+pub fn dot_tile<const V: usize, const STRIDE: usize>(
+    codes: [&[Chunk]; TILE_ROWS],
+    x: [&[Chunk]; V],
+) -> [[i32; TILE_ROWS]; V] {
+    let chunks = codes[0].len();
+    assert!(codes[1].len() == chunks && x.iter().all(|x| x.len() == chunks));
+    let mut sums = [[i32x4_splat(0); TILE_ROWS]; V];
+    let mut chunk = 0;
+    while chunk < chunks {
+        // SAFETY: all slices have `chunks` chunks (asserted).
+        unsafe {
+            let codes = codes.map(|codes| v128_load(codes.as_ptr().add(chunk).cast()));
+            for (sums, x) in sums.iter_mut().zip(&x) {
+                let x = v128_load(x.as_ptr().add(chunk).cast());
+                for (sum, codes) in sums.iter_mut().zip(codes) {
+                    *sum = dot(x, codes, *sum);
+                }
+            }
+        }
+        chunk += STRIDE;
+    }
+    super::lanes::tile_sums(sums)
+}

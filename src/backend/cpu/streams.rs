@@ -1,0 +1,54 @@
+//! How the SIMD kernels walk the bytes of a group, whatever they do with a step of it.
+
+use super::dot::{Chunk, GroupBytes, RowSums, STEP_BYTES};
+use crate::quant::ternary::STREAMS;
+
+/// The sums of eight rows under way.
+pub trait GroupSums {
+    fn zero() -> Self;
+
+    /// Adds 16 columns.
+    ///
+    /// # Safety
+    /// [`STEP_BYTES`] at `weights` must be readable.
+    unsafe fn step(&mut self, weights: *const u8, x: &Chunk);
+
+    fn finish(self) -> RowSums;
+}
+
+/// Sums over the steps of one stream; `x` starts at the stream's first step.
+#[inline(always)]
+pub fn sum_stream<S: GroupSums>(weights: &[u8], x: &[Chunk]) -> RowSums {
+    let mut sums = S::zero();
+    for (bytes, x) in weights.as_chunks::<STEP_BYTES>().0.iter().zip(x.iter().step_by(STREAMS)) {
+        // SAFETY: `bytes` is one step.
+        unsafe { sums.step(bytes.as_ptr(), x) };
+    }
+    sums.finish()
+}
+
+/// Sums over all four streams in lock step, so that four addresses are read at once.
+#[inline(always)]
+pub fn sum_streams<S: GroupSums>(weights: GroupBytes<'_>, x: &[Chunk]) -> RowSums {
+    let steps = weights[0].len() / STEP_BYTES;
+    assert!(weights.iter().all(|w| w.len() == steps * STEP_BYTES) && x.len() == steps * STREAMS);
+    let mut sums = S::zero();
+    let mut weights = weights.map(<[u8]>::as_ptr);
+    let std::ops::Range { start: mut x, end } = x.as_ptr_range();
+    // Asking after every stream, though only the fourth can be the last, keeps the compiler from taking
+    // the four together, for which there are not enough registers.
+    'steps: while x != end {
+        for weights in &mut weights {
+            // SAFETY: every stream has 32 bytes a step and `x` a chunk a stream and step (asserted).
+            unsafe {
+                sums.step(*weights, &*x);
+                *weights = weights.add(STEP_BYTES);
+                x = x.add(1);
+            }
+            if x == end {
+                break 'steps;
+            }
+        }
+    }
+    sums.finish()
+}
