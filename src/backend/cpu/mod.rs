@@ -10,6 +10,8 @@ mod dot;
 mod float;
 mod gemm;
 mod input;
+mod int8;
+mod int8_dot;
 #[cfg(target_feature = "simd128")]
 mod lanes;
 mod norm;
@@ -91,6 +93,7 @@ impl Backend for Cpu {
         match weight {
             Matrix::Ternary(weight) => ternary::matmul_add(weight, x.codes(), residual),
             Matrix::Dense(weight) => dense::matmul_add(weight, x.values(), residual),
+            Matrix::Int8(weight) => int8::matmul_add(weight, x.values(), residual),
         }
     }
 
