@@ -1,15 +1,16 @@
 // The whole test suite, or the named parts of it.
 //
 //   npm test                     everything
-//   npm test -- node e2e         some of: check native wasm unit build node e2e
+//   npm test -- node e2e         some of: check native wasm relaxed unit build node e2e
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { buildPackage } from "./build.mjs";
 import { checkSources } from "./check.mjs";
 import { fetchSmolLm2 } from "./fetch-smollm2.mjs";
 import { findChromedriver, findChromium } from "./lib/browser.mjs";
-import { cacheDir, inRoot } from "./lib/paths.mjs";
+import { cacheDir, inRoot, targetDir } from "./lib/paths.mjs";
 import { fail, run, step } from "./lib/run.mjs";
+import { VARIANTS, variantEnv } from "./lib/wasm-variants.mjs";
 import { setup } from "./setup.mjs";
 
 /** The compiled test files of a folder of tests. */
@@ -42,6 +43,17 @@ function fetchLlama3Tokenizer() {
 	return join(cacheDir, "llama3-tokenizer.json");
 }
 
+function wasmPackTest(selection = [], env = {}) {
+	run(
+		"wasm-pack",
+		[
+			...["test", "--mode", "no-install", "--headless", "--chrome"],
+			...["--chromedriver", findChromedriver(), ".", "--locked", ...selection],
+		],
+		{ env },
+	);
+}
+
 const parts = {
 	check: () => checkSources(),
 	native: () => {
@@ -50,10 +62,11 @@ const parts = {
 	},
 	wasm: () => {
 		step("Crate tests in Chromium");
-		run("wasm-pack", [
-			...["test", "--mode", "no-install", "--headless", "--chrome"],
-			...["--chromedriver", findChromedriver(), ".", "--locked"],
-		]);
+		wasmPackTest();
+	},
+	relaxed: () => {
+		step("Kernels with relaxed SIMD in Chromium");
+		wasmPackTest(["--test", "kernels", "--test", "reference"], variantEnv(VARIANTS.relaxed, targetDir));
 	},
 	unit: () => {
 		step("Package tests over a stand-in for the engine");

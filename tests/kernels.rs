@@ -6,7 +6,7 @@ use rand_pcg::Pcg64Mcg;
 use sterna::backend::cpu::{Cpu, CpuInput, CpuTensor, scalar};
 use sterna::backend::{AttentionInput, Backend, CacheShape, KvCache, KvFormat, Norm, RopeAngles};
 use sterna::model::{Activation, LinearInput};
-use sterna::quant::{DenseEncoding, DenseMatrix, Matrix, Scales, TernaryMatrix};
+use sterna::quant::{DenseEncoding, DenseMatrix, Int8Matrix, Matrix, Scales, TernaryMatrix};
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
@@ -97,10 +97,12 @@ fn ternary_linear_agrees_with_its_definition() {
             let what = format!("{rows}×{cols} {:?}", std::mem::discriminant(&scales));
             let codes = random.codes(rows * cols);
             let matrix = Matrix::Ternary(TernaryMatrix::from_codes(rows, cols, &codes, scales).unwrap());
-            let x = random.tensor(3, cols);
+            // One token, fewer than a tile of vectors, several tiles and a rest.
+            let tokens = [1, 3, 13][random.codes(1)[0] as usize % 3];
+            let x = random.tensor(tokens, cols);
             let int8 = Cpu::default().linear(&matrix, &CpuInput::new(x.clone(), LinearInput::Int8));
             let float = Cpu::default().linear(&matrix, &CpuInput::new(x.clone(), LinearInput::Float));
-            for token in 0..3 {
+            for token in 0..tokens {
                 let wanted = scalar::linear_int8(&matrix, x.row(token));
                 assert_close(int8.row(token), &wanted, 2e-6, &format!("int8 {what}"));
                 let wanted = scalar::linear(&matrix, x.row(token));
@@ -179,6 +181,61 @@ fn dense_linear_agrees_with_its_definition() {
                 }
             }
         }
+    }
+}
+
+/// Rows of random bytes whose scale is `scale`.
+fn int8_matrix(rows: usize, cols: usize, scale: f32, random: &mut Random) -> Int8Matrix {
+    let mut matrix = Int8Matrix::unfilled(rows, cols).unwrap();
+    for row in 0..rows {
+        let mut weights: Vec<f32> = (0..cols).map(|_| (random.float() * 127.0).round() * scale).collect();
+        weights[row % cols] = 127.0 * scale;
+        matrix.put_row(row, &weights).unwrap();
+    }
+    matrix
+}
+
+#[test]
+fn int8_rows_give_exact_sums() {
+    let mut random = Random::new(10);
+    for (rows, cols) in [(1, 1), (3, 5), (64, 64), (67, 100), (130, 576), (5, 2560), (9, 4100)] {
+        let matrix = int8_matrix(rows, cols, 1.0, &mut random);
+        // Integers up to 8191 pass the rounding of activations unchanged.
+        let mut x: Vec<f32> = (0..cols).map(|_| (random.float() * 8191.0).round()).collect();
+        x[0] = 8191.0;
+        let input = CpuInput::new(CpuTensor::from_data(cols, x.clone()), LinearInput::Float);
+        let wanted: Vec<f32> = (0..rows)
+            .map(|row| {
+                let products = matrix.row(row).iter().zip(&x).map(|(w, x)| i64::from(*w) * *x as i64);
+                products.sum::<i64>() as f32
+            })
+            .collect();
+        assert_eq!(Cpu::default().linear(&Matrix::Int8(matrix), &input).row(0), wanted, "{rows}×{cols}");
+    }
+}
+
+#[test]
+fn int8_rows_agree_with_their_definition() {
+    let mut random = Random::new(11);
+    for (rows, cols) in [(7, 33), (200, 576), (20, 2560)] {
+        let matrix = Matrix::Int8(int8_matrix(rows, cols, 0.01, &mut random));
+        let x = random.tensor(3, cols);
+        let ours = Cpu::default().linear(&matrix, &CpuInput::new(x.clone(), LinearInput::Float));
+        for token in 0..3 {
+            let wanted = scalar::linear(&matrix, x.row(token));
+            assert_close(ours.row(token), &wanted, 2e-4, &format!("8-bit {rows}×{cols}"));
+        }
+    }
+}
+
+#[test]
+fn int8_rows_survive_the_largest_weights_and_activations() {
+    for (sign, cols) in [(1.0, 16384), (-1.0, 16384)] {
+        let mut matrix = Int8Matrix::unfilled(1, cols).unwrap();
+        matrix.put_row(0, &vec![sign; cols]).unwrap();
+        let x = CpuInput::new(CpuTensor::from_data(cols, vec![2.0; cols]), LinearInput::Float);
+        let ours = Cpu::default().linear(&Matrix::Int8(matrix), &x);
+        assert_close(ours.row(0), &[2.0 * sign * cols as f32], 1e-6, "extreme values");
     }
 }
 

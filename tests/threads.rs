@@ -11,7 +11,7 @@ use sterna::backend::cpu::{Cpu, CpuInput, CpuTensor};
 use sterna::backend::{AttentionInput, Backend, CacheShape, KvFormat, RopeAngles};
 use sterna::generate::Session;
 use sterna::model::{Activation, LinearInput, LogitRows};
-use sterna::quant::{DenseEncoding, DenseMatrix, Matrix, Scales, TernaryMatrix};
+use sterna::quant::{DenseEncoding, DenseMatrix, Int8Matrix, Matrix, Scales, TernaryMatrix};
 
 /// Few, and more than a test machine has cores.
 const THREADS: [usize; 2] = [2, 5];
@@ -36,6 +36,14 @@ impl Random {
         let mut matrix = DenseMatrix::zeroed(rows, cols, encoding).unwrap();
         encoding.encode(&self.floats(rows * cols), matrix.bytes_mut());
         Matrix::Dense(matrix)
+    }
+
+    fn int8(&mut self, rows: usize, cols: usize) -> Matrix {
+        let mut matrix = Int8Matrix::unfilled(rows, cols).unwrap();
+        for row in 0..rows {
+            matrix.put_row(row, &self.floats(cols)).unwrap();
+        }
+        Matrix::Int8(matrix)
     }
 }
 
@@ -64,16 +72,20 @@ fn products_do_not_depend_on_the_threads() {
             random.ternary(rows, cols, by_row),
             random.dense(rows, cols, DenseEncoding::F16),
             random.dense(rows + 7, cols, DenseEncoding::BF16),
+            random.int8(rows, cols),
         ];
-        let [a, b, c, d, e] = &matrices;
+        let [a, b, c, d, e, f] = &matrices;
         for tokens in [1, 9] {
             let x = random.tensor(tokens, cols);
             for kind in [LinearInput::Int8, LinearInput::Float] {
                 let (gate, up) = (random.ternary(rows, cols, Scales::Tensor(0.2)), a);
                 check(&format!("{rows}×{cols}, {tokens} tokens, {kind:?}"), |cpu| {
                     let x = CpuInput::new(x.clone(), kind);
-                    let mut all: Vec<f32> =
-                        cpu.linears([a, b, c, d, e], &x).iter().flat_map(|out| out.data().to_vec()).collect();
+                    let mut all: Vec<f32> = cpu
+                        .linears([a, b, c, d, e, f], &x)
+                        .iter()
+                        .flat_map(|out| out.data().to_vec())
+                        .collect();
                     all.extend(cpu.gate_up(&gate, up, &x, Activation::Silu).data());
                     let mut residual = CpuTensor::from_data(rows, vec![0.5; tokens * rows]);
                     cpu.linear_add(a, &x, &mut residual);

@@ -6,19 +6,21 @@ const CYCLE_BYTES = 320e6;
 
 const WARM_UP_MS = 250;
 
-/** `[name, rows, cols]` of BitNet b1.58 2B-4T. */
+/** `[name, rows, cols]` of BitNet b1.58 2B-4T; of its head an eighth. */
 export const SHAPES = [
 	["attention", 2560, 2560],
 	["gate/up", 6912, 2560],
 	["down", 2560, 6912],
+	["head", 16032, 2560],
 ];
 
-/** What is measured at each shape. `macs` kernels are bound by arithmetic, the others by memory. */
+/** What is measured at each shape, the 8-bit rows at the head's and ternary weights at the others. `macs` kernels are bound by arithmetic, the others by memory. */
 export const CASES = [
 	{ name: "int8", tokens: 1 },
 	{ name: "float", tokens: 1, float: true },
 	{ name: "int8 grouped", tokens: 1, grouped: true },
 	{ name: "float grouped", tokens: 1, float: true, grouped: true },
+	{ name: "8-bit rows", tokens: 1, float: true, dense: true },
 	{ name: "prefill int8", tokens: 48, macs: true },
 	{ name: "prefill float grouped", tokens: 48, float: true, grouped: true, macs: true },
 ];
@@ -63,10 +65,12 @@ function warmUp(engine, index) {
  * the ratio of the two, and GMAC/s.
  */
 export function measureCase(engines, [shape, rows, cols], test, rounds) {
-	const count = Math.ceil((4 * CYCLE_BYTES) / (rows * cols));
+	const count = Math.ceil((CYCLE_BYTES * (test.dense ? 1 : 4)) / (rows * cols));
 	let bytes = 0;
 	for (const engine of Object.values(engines)) {
-		bytes = engine.make_ternary(rows, cols, count, test.grouped ? 1 : 0);
+		bytes = test.dense
+			? engine.make_int8(rows, cols, count)
+			: engine.make_ternary(rows, cols, count, test.grouped ? 1 : 0);
 		engine.make_input(test.tokens, cols, test.float ? 1 : 0);
 	}
 	const samples = Object.keys(engines).map((name) => ({ name, linear: [], read: [] }));
@@ -91,4 +95,9 @@ export function measureCase(engines, [shape, rows, cols], test, rounds) {
 			gmacPerS: (rows * cols * test.tokens) / ms / 1e6,
 		};
 	});
+}
+
+/** Whether a case is measured at a shape. */
+export function belongs([shape], test) {
+	return (shape === "head") === Boolean(test.dense);
 }

@@ -11,7 +11,7 @@ import { findChromium } from "../../scripts/lib/browser.mjs";
 import { inRoot, targetDir } from "../../scripts/lib/paths.mjs";
 import { run } from "../../scripts/lib/run.mjs";
 import { VARIANTS, variantEnv } from "../../scripts/lib/wasm-variants.mjs";
-import { CASES, instantiate, measureCase, SHAPES } from "./measure.mjs";
+import { belongs, CASES, instantiate, measureCase, SHAPES } from "./measure.mjs";
 
 const { values: options } = parseArgs({
 	options: {
@@ -36,7 +36,9 @@ const files = { simd128: build(VARIANTS.baseline), relaxed: build(VARIANTS.relax
 const rounds = options.quick ? 60 : 400;
 const wanted = (list, name, pattern) => list.filter((entry) => new RegExp(pattern).test(name(entry)));
 const plan = wanted(SHAPES, ([name]) => name, options.shape).flatMap((shape) =>
-	wanted(CASES, ({ name }) => name, options.case).map((test) => ({ shape, test, rounds })),
+	wanted(CASES, ({ name }) => name, options.case)
+		.filter((test) => belongs(shape, test))
+		.map((test) => ({ shape, test, rounds })),
 );
 
 async function inNode() {

@@ -15,6 +15,7 @@ const LOAD_RULES = {
 	contextLength: integer(1, 2 ** 32 - 1),
 	kvCache: oneOf("f32", "f16"),
 	activations: oneOf("auto", "int8", "float"),
+	embedding: oneOf("auto", "file", "f16", "q8"),
 	i2sLayout: oneOf("x86", "arm"),
 	threads: either(oneOf("auto"), integer(1)),
 	onProgress: ofType("function"),
@@ -44,7 +45,7 @@ export async function loadModelIn(
 			'This version of Sterna does not compute on WebGPU: use device "auto" or "wasm".',
 		);
 	}
-	const { contextLength, kvCache, activations, i2sLayout, wasmUrl, signal, onProgress } = options;
+	const { contextLength, kvCache, activations, embedding, i2sLayout, wasmUrl, signal, onProgress } = options;
 	const { threads = "auto" } = options;
 	const spec = describeSource(source, surroundings.hasFileSystem);
 	const host = await surroundings.host(options);
@@ -52,7 +53,7 @@ export async function loadModelIn(
 	const engine = await host.load(
 		spec,
 		{
-			...defined({ contextLength, kvCache, activations, i2sLayout }),
+			...defined({ contextLength, kvCache, activations, embedding, i2sLayout }),
 			threads,
 			wasmUrl: wasmUrl === undefined ? undefined : new URL(wasmUrl, base).href,
 		},

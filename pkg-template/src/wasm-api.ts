@@ -7,6 +7,7 @@ export interface LoaderOptions {
 	contextLength?: number;
 	kvCache?: "f32" | "f16";
 	activations?: "auto" | "int8" | "float";
+	embedding?: "auto" | "file" | "f16" | "q8";
 	i2sLayout?: "x86" | "arm";
 	/** How many threads compute; each but the calling one needs a seat. */
 	threads?: number;

@@ -9,6 +9,7 @@ use super::inspect::{self, Format, TensorSummary};
 use super::metadata::Metadata;
 use super::names::Naming;
 use super::plan::{Plan, Planner};
+use super::reader::ReadOptions;
 use super::safetensors::SafetensorsHeader;
 use super::spec::ModelSpec;
 use super::walk::Walk;
@@ -16,7 +17,6 @@ use super::{gguf_config, hf_config};
 use crate::Result;
 use crate::error::{corrupt, unsupported};
 use crate::model::{ModelConfig, RopeScaling};
-use crate::quant::I2sLayout;
 
 /// What the headers of weights files said, and what has been read since.
 pub(super) struct Weights {
@@ -37,11 +37,11 @@ pub(super) struct Weights {
     pub listed: usize,
     pub done: usize,
     pub assembly: Assembly,
-    i2s_layout: I2sLayout,
+    options: ReadOptions,
 }
 
 impl Weights {
-    fn new(format: Format, architecture: String, spec: Result<ModelSpec>) -> Self {
+    fn new(format: Format, architecture: String, spec: Result<ModelSpec>, options: &ReadOptions) -> Self {
         Self {
             format,
             architecture,
@@ -54,7 +54,7 @@ impl Weights {
             listed: 0,
             done: 0,
             assembly: Assembly::default(),
-            i2s_layout: I2sLayout::default(),
+            options: options.clone(),
         }
     }
 
@@ -66,24 +66,23 @@ impl Weights {
     pub fn from_gguf(
         header: GgufHeader,
         size: Option<u64>,
-        i2s_layout: I2sLayout,
+        options: &ReadOptions,
     ) -> Result<(Self, Result<Walk>)> {
         let layout = entry::gguf_layout(&header, size)?;
         let spec = gguf_config::model_spec(&header.metadata, &layout.entries);
         let architecture = header.metadata.text("general.architecture").unwrap_or("unknown").to_owned();
         let mut weights = Self {
-            i2s_layout,
             file_bytes: size.unwrap_or(layout.padded_end),
             shown_metadata: header.metadata.shown(),
             metadata: Some(header.metadata),
-            ..Self::new(Format::Gguf, architecture, spec)
+            ..Self::new(Format::Gguf, architecture, spec, options)
         };
         let walk = weights.plan(layout, header.end, true);
         Ok((weights, walk))
     }
 
     /// The model that a `config.json` describes, before any weights; `Null` stands for no config.
-    pub fn of_config(config: &Value) -> Self {
+    pub fn of_config(config: &Value, options: &ReadOptions) -> Self {
         let architecture = hf_config::architecture(config).unwrap_or("unknown".into());
         let spec = match config.is_object() {
             true => hf_config::model_spec(config),
@@ -92,7 +91,7 @@ impl Weights {
                  they are"
             )),
         };
-        Self::new(Format::Safetensors, architecture, spec)
+        Self::new(Format::Safetensors, architecture, spec, options)
     }
 
     /// Adds a file, which is `whole` when no other belongs to the model. Returns the walk through its data.
@@ -126,12 +125,12 @@ impl Weights {
         Ok(config)
     }
 
-    fn planner<'a>(&self, spec: &'a ModelSpec) -> Planner<'a> {
+    fn planner<'a>(&'a self, spec: &'a ModelSpec) -> Planner<'a> {
         let naming = match self.format {
             Format::Gguf => Naming::Gguf,
             Format::Safetensors => Naming::HuggingFace,
         };
-        Planner { spec, naming, i2s_layout: self.i2s_layout }
+        Planner { spec, naming, options: &self.options }
     }
 
     /// Plans the tensors of a file whose header ends at `header_end`.

@@ -23,7 +23,7 @@ mod walk;
 
 pub use crate::quant::I2sLayout;
 pub use inspect::{EncodingSummary, Format, InspectReport, TensorSummary};
-pub use reader::{ActivationChoice, CheckpointReader, ReadOptions};
+pub use reader::{AUTO_Q8_BYTES, ActivationChoice, CheckpointReader, EmbeddingFormat, ReadOptions};
 
 use crate::model::{ModelConfig, Role, Tensor};
 use crate::quant::Matrix;

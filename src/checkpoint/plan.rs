@@ -7,12 +7,13 @@ use safetensors::Dtype;
 
 use super::entry::{self, Stored, TensorEntry};
 use super::names::{self, Naming, Part};
+use super::reader::{AUTO_Q8_BYTES, EmbeddingFormat, ReadOptions};
 use super::spec::{ModelSpec, Quantization, Tied};
 use crate::Result;
 use crate::error::{corrupt, unsupported};
 use crate::model::{LayerRole, ModelConfig, Role};
 use crate::quant::ternary::{COL_ALIGN, GROUP_ROWS};
-use crate::quant::{DenseEncoding, I2sLayout, TernaryBlocks, hf_packed, mlx2};
+use crate::quant::{DenseEncoding, I2sLayout, TernaryBlocks, hf_packed, int8, mlx2};
 
 /// One tensor to read.
 #[derive(Debug, Clone)]
@@ -38,6 +39,9 @@ pub(super) enum Form {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Coding {
     Dense(DenseEncoding),
+    /// Rows to be kept as halves, or as bytes with a scale.
+    ToF16(DenseEncoding),
+    ToInt8(DenseEncoding),
     /// Floats that may turn out to be ternary.
     Floats(DenseEncoding),
     /// Float master weights, to be quantised.
@@ -103,7 +107,7 @@ impl Plan {
 pub(super) struct Planner<'a> {
     pub spec: &'a ModelSpec,
     pub naming: Naming,
-    pub i2s_layout: I2sLayout,
+    pub options: &'a ReadOptions,
 }
 
 impl Planner<'_> {
@@ -254,7 +258,7 @@ impl Planner<'_> {
         let covered = self.spec.quantization.covers(role, &entry.name);
         Ok(match (entry.stored, &self.spec.quantization) {
             (Stored::Blocks(encoding), _) => Coding::Blocks(encoding),
-            (Stored::I2S, _) => Coding::I2S(self.i2s_layout),
+            (Stored::I2S, _) => Coding::I2S(self.options.i2s_layout),
             (Stored::Raw(Dtype::U8), Quantization::Packed { .. }) if covered => Coding::Packed,
             (Stored::Raw(Dtype::U32), Quantization::Mlx { .. }) => Coding::Mlx,
             (Stored::Dense(encoding), Quantization::Master { .. }) if covered => Coding::Master(encoding),
@@ -262,11 +266,23 @@ impl Planner<'_> {
                 let may_be_ternary = names::is_layer_linear(role) || self.spec.ternary_vocabulary;
                 match encoding.block().0 {
                     1 if may_be_ternary => Coding::Floats(encoding),
+                    _ if matches!(role, Role::Embedding | Role::Head) => self.vocabulary(entry, encoding),
                     _ => Coding::Dense(encoding),
                 }
             }
             (Stored::Raw(_) | Stored::Unknown(_), _) => return Err(entry::unreadable(entry)),
         })
+    }
+
+    /// The coding of a dense embedding or LM head.
+    fn vocabulary(&self, entry: &TensorEntry, encoding: DenseEncoding) -> Coding {
+        match self.options.embedding {
+            EmbeddingFormat::Auto if entry.bytes > AUTO_Q8_BYTES => Coding::ToInt8(encoding),
+            EmbeddingFormat::Auto | EmbeddingFormat::File => Coding::Dense(encoding),
+            EmbeddingFormat::F16 if encoding == DenseEncoding::F16 => Coding::Dense(encoding),
+            EmbeddingFormat::F16 => Coding::ToF16(encoding),
+            EmbeddingFormat::Q8 => Coding::ToInt8(encoding),
+        }
     }
 
     fn vector(&self, entry: &TensorEntry, role: Role, part: Part) -> Result<Form> {
@@ -317,6 +333,8 @@ impl Form {
                 Coding::Dense(encoding) | Coding::Floats(encoding) => {
                     rows as u64 * encoding.row_bytes(cols).unwrap_or(0) as u64
                 }
+                Coding::ToF16(_) => 2 * rows as u64 * cols as u64,
+                Coding::ToInt8(_) => int8::resident_bytes(rows as u64, cols),
                 Coding::Blocks(encoding) => {
                     ternary_bytes(rows, cols) + 4 * rows as u64 * cols.div_ceil(encoding.block().0) as u64
                 }

@@ -18,7 +18,26 @@ use crate::{Error, Result};
 pub struct ReadOptions {
     pub activations: ActivationChoice,
     pub i2s_layout: I2sLayout,
+    pub embedding: EmbeddingFormat,
 }
+
+/// How a dense embedding and LM head are kept. Ternary ones stay ternary.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EmbeddingFormat {
+    /// [`Self::Q8`] for a tensor of more than [`AUTO_Q8_BYTES`] in the file, else [`Self::File`].
+    #[default]
+    Auto,
+    /// In the file's encoding.
+    File,
+    F16,
+    /// Bytes with one scale a row.
+    Q8,
+}
+
+/// The LM head is read for every token: from this size on that takes longer than all else that a small
+/// model does, and halving it costs next to no accuracy.
+pub const AUTO_Q8_BYTES: u64 = 64 << 20;
 
 /// What ternary linears take as input.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -304,7 +323,7 @@ impl CheckpointReader {
     }
 
     fn gguf_header(&mut self, header: gguf::GgufHeader, size: Option<u64>) -> Result<Option<Walk>> {
-        let (weights, walk) = Weights::from_gguf(header, size, self.options.i2s_layout)?;
+        let (weights, walk) = Weights::from_gguf(header, size, &self.options)?;
         self.weights = Some(weights);
         Ok(self.walk(walk))
     }
@@ -322,7 +341,8 @@ impl CheckpointReader {
             });
         }
         let whole = self.side.index.is_none() && !open.name.contains("-of-");
-        let weights = self.weights.get_or_insert_with(|| Weights::of_config(&self.side.config));
+        let weights =
+            self.weights.get_or_insert_with(|| Weights::of_config(&self.side.config, &self.options));
         let walk = weights.add_safetensors(header, whole);
         Ok(self.walk(walk))
     }

@@ -5,8 +5,10 @@
 use super::plan::{Coding, Form, RowOrder};
 use super::ternary_sinks::{Blocks, I2S, Mlx, Packed};
 use crate::Result;
-use crate::error::corrupt;
-use crate::quant::{DenseEncoding, DenseMatrix, Matrix, TernaryFill, absmean, hidden, try_zeroed};
+use crate::error::{corrupt, unsupported};
+use crate::quant::{
+    DenseEncoding, DenseMatrix, Int8Matrix, Matrix, TernaryFill, absmean, hidden, try_zeroed,
+};
 
 /// A finished tensor.
 pub(super) enum Value {
@@ -71,6 +73,14 @@ fn open_matrix(rows: usize, cols: usize, order: RowOrder, coding: Coding) -> Res
     Ok(match coding {
         Coding::Dense(encoding) => {
             Box::new(Dense { matrix: DenseMatrix::zeroed(rows, cols, encoding)?, order, next: 0 })
+        }
+        Coding::ToF16(encoding) => {
+            let kept = Rounded::F16(DenseMatrix::zeroed(rows, cols, DenseEncoding::F16)?);
+            Box::new(Rounding::new(cols, order, encoding, kept)?)
+        }
+        Coding::ToInt8(encoding) => {
+            let kept = Rounded::Int8(Int8Matrix::unfilled(rows, cols)?);
+            Box::new(Rounding::new(cols, order, encoding, kept)?)
         }
         Coding::Floats(encoding) => Box::new(Floats::new(rows, cols, order, encoding)),
         Coding::Master(encoding) => {
@@ -142,6 +152,64 @@ impl Sink for Dense {
 
     fn finish(self: Box<Self>) -> Result<Value> {
         Ok(Value::Matrix(Matrix::Dense(self.matrix)))
+    }
+}
+
+/// The largest finite half.
+const F16_MAX: f32 = 65_504.0;
+
+/// Rows that are kept in another encoding than the file's, each rounded as it comes.
+struct Rounding {
+    order: RowOrder,
+    encoding: DenseEncoding,
+    row_bytes: usize,
+    next: usize,
+    values: Vec<f32>,
+    kept: Rounded,
+}
+
+enum Rounded {
+    F16(DenseMatrix),
+    Int8(Int8Matrix),
+}
+
+impl Rounding {
+    fn new(cols: usize, order: RowOrder, encoding: DenseEncoding, kept: Rounded) -> Result<Self> {
+        let row_bytes = encoding.whole_row_bytes(cols)?;
+        Ok(Self { order, encoding, row_bytes, next: 0, values: try_zeroed(cols, "a row of weights")?, kept })
+    }
+}
+
+impl Sink for Rounding {
+    fn unit(&self) -> usize {
+        self.row_bytes
+    }
+
+    fn take(&mut self, units: &[u8]) -> Result<()> {
+        for row in units.chunks_exact(self.row_bytes) {
+            self.encoding.decode(row, &mut self.values);
+            let to = self.order.destination(self.next);
+            match &mut self.kept {
+                Rounded::Int8(matrix) => matrix.put_row(to, &self.values)?,
+                Rounded::F16(matrix) => {
+                    if !self.values.iter().all(|value| value.abs() <= F16_MAX) {
+                        return Err(unsupported!(
+                            "row {to} has weights that halves cannot hold: use embedding \"file\" or \"q8\""
+                        ));
+                    }
+                    DenseEncoding::F16.encode(&self.values, matrix.row_mut(to));
+                }
+            }
+            self.next += 1;
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Value> {
+        Ok(Value::Matrix(match self.kept {
+            Rounded::F16(matrix) => Matrix::Dense(matrix),
+            Rounded::Int8(matrix) => Matrix::Int8(matrix),
+        }))
     }
 }
 

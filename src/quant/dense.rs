@@ -39,6 +39,19 @@ impl DenseEncoding {
         cols.is_multiple_of(elements).then(|| cols / elements * bytes)
     }
 
+    /// [`Self::row_bytes`] of a row that must be a whole number of blocks.
+    ///
+    /// # Errors
+    /// `corrupt_file` when it is not.
+    pub fn whole_row_bytes(self, cols: usize) -> Result<usize> {
+        self.row_bytes(cols).ok_or_else(|| {
+            crate::error::corrupt!(
+                "a row of {cols} elements is not a whole number of {self:?} blocks of {}",
+                self.block().0
+            )
+        })
+    }
+
     /// Decodes consecutive blocks: `out.len()` elements from the same number of blocks' bytes.
     pub fn decode(self, bytes: &[u8], out: &mut [f32]) {
         match self {
@@ -128,12 +141,7 @@ impl DenseMatrix {
     /// # Errors
     /// `corrupt_file` when a row is not a whole number of blocks, `out_of_memory` when it does not fit.
     pub fn zeroed(rows: usize, cols: usize, encoding: DenseEncoding) -> Result<Self> {
-        let row_bytes = encoding.row_bytes(cols).ok_or_else(|| {
-            crate::error::corrupt!(
-                "a row of {cols} elements is not a whole number of {encoding:?} blocks of {}",
-                encoding.block().0
-            )
-        })?;
+        let row_bytes = encoding.whole_row_bytes(cols)?;
         let data = try_zeroed(rows.saturating_mul(row_bytes), "dense weights")?;
         Ok(Self { rows, cols, encoding, row_bytes, data })
     }

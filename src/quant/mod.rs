@@ -1,6 +1,6 @@
-//! Weight encodings. Every file format ends here, in one of two forms that the backends run:
-//! [`TernaryMatrix`] (2-bit codes in the kernels' own order) or [`DenseMatrix`] (rows in the file's
-//! own encoding).
+//! Weight encodings. Every file format ends here, in one of the forms that the backends run:
+//! [`TernaryMatrix`] (2-bit codes in the kernels' own order), [`DenseMatrix`] (rows in the file's own
+//! encoding) or [`Int8Matrix`] (rows rounded to bytes).
 
 pub mod absmean;
 pub mod blocks;
@@ -9,6 +9,7 @@ pub mod fill;
 pub mod hf_packed;
 pub mod hidden;
 pub mod i2_s;
+pub mod int8;
 pub mod mlx2;
 pub mod ptq1_0;
 pub mod q1_0;
@@ -26,6 +27,7 @@ pub use blocks::TernaryBlocks;
 pub use dense::{DenseEncoding, DenseMatrix};
 pub use fill::TernaryFill;
 pub use i2_s::I2sLayout;
+pub use int8::Int8Matrix;
 pub use ternary::{KernelScales, Scales, TernaryMatrix};
 
 /// A weight matrix `[rows = out, cols = in]` as the backends receive it.
@@ -33,6 +35,7 @@ pub use ternary::{KernelScales, Scales, TernaryMatrix};
 pub enum Matrix {
     Ternary(TernaryMatrix),
     Dense(DenseMatrix),
+    Int8(Int8Matrix),
 }
 
 impl Matrix {
@@ -41,6 +44,7 @@ impl Matrix {
         match self {
             Matrix::Ternary(m) => m.rows(),
             Matrix::Dense(m) => m.rows(),
+            Matrix::Int8(m) => m.rows(),
         }
     }
 
@@ -49,6 +53,7 @@ impl Matrix {
         match self {
             Matrix::Ternary(m) => m.cols(),
             Matrix::Dense(m) => m.cols(),
+            Matrix::Int8(m) => m.cols(),
         }
     }
 
@@ -57,6 +62,7 @@ impl Matrix {
         match self {
             Matrix::Ternary(m) => m.resident_bytes(),
             Matrix::Dense(m) => m.resident_bytes(),
+            Matrix::Int8(m) => m.resident_bytes(),
         }
     }
 
@@ -73,6 +79,10 @@ impl Matrix {
                 Ok(Matrix::Ternary(matrix))
             }
             Matrix::Dense(matrix) => Ok(Matrix::Dense(matrix.scaled(factor)?)),
+            Matrix::Int8(mut matrix) => {
+                matrix.multiply(factor);
+                Ok(Matrix::Int8(matrix))
+            }
         }
     }
 
@@ -81,6 +91,7 @@ impl Matrix {
         match self {
             Matrix::Ternary(m) => m.decode_row(row, out),
             Matrix::Dense(m) => m.decode_row(row, out),
+            Matrix::Int8(m) => m.decode_row(row, out),
         }
     }
 }

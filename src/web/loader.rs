@@ -4,7 +4,7 @@ use super::convert::{JsResult, from_js, to_js};
 use super::model::Model;
 use crate::backend::cpu::Cpu;
 use crate::backend::{CacheShape, KvFormat};
-use crate::checkpoint::{ActivationChoice, I2sLayout, InspectReport, ReadOptions};
+use crate::checkpoint::{ActivationChoice, EmbeddingFormat, I2sLayout, InspectReport, ReadOptions};
 use crate::engine::{self, EngineOptions};
 use crate::error::invalid;
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,7 @@ struct LoaderOptions {
     kv_cache: KvFormat,
     activations: ActivationChoice,
     i2s_layout: I2sLayout,
+    embedding: EmbeddingFormat,
     threads: Threads,
 }
 
@@ -74,7 +75,11 @@ impl Loader {
         let options = EngineOptions {
             context_length: options.context_length,
             kv_format: options.kv_cache,
-            read: ReadOptions { activations: options.activations, i2s_layout: options.i2s_layout },
+            read: ReadOptions {
+                activations: options.activations,
+                i2s_layout: options.i2s_layout,
+                embedding: options.embedding,
+            },
         };
         Ok(Self { inner: engine::Loader::new(cpu.clone(), options)?, cpu })
     }

@@ -76,7 +76,7 @@ impl Loaded {
     pub fn scales(&self, role: Role) -> &KernelScales {
         match self.matrix(role) {
             Matrix::Ternary(matrix) => matrix.scales(),
-            Matrix::Dense(_) => panic!("{role:?} is dense"),
+            _ => panic!("{role:?} is not ternary"),
         }
     }
 
@@ -99,6 +99,10 @@ impl Loaded {
         let contents = |(role, tensor): (&Role, &Tensor<Matrix, Vec<f32>>)| match tensor {
             Tensor::Vector(values) => (*role, format!("{values:?}"), Vec::new()),
             Tensor::Matrix(Matrix::Ternary(m)) => (*role, format!("{:?}", m.scales()), m.bytes().to_vec()),
+            Tensor::Matrix(Matrix::Int8(m)) => {
+                let rows = (0..m.rows()).flat_map(|row| m.row(row).iter().map(|byte| *byte as u8));
+                (*role, "Int8".to_owned(), rows.collect())
+            }
             Tensor::Matrix(Matrix::Dense(m)) => {
                 let rows = (0..m.rows()).flat_map(|row| m.row(row).to_vec()).collect();
                 (*role, format!("{:?}", m.encoding()), rows)

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use sterna::backend::Backend;
 use sterna::backend::cpu::{Cpu, CpuInput, CpuTensor};
 use sterna::model::LinearInput;
-use sterna::quant::{Matrix, Scales, TernaryMatrix};
+use sterna::quant::{Int8Matrix, Matrix, Scales, TernaryMatrix};
 
 /// Columns that share a scale where the benchmark asks for group scales.
 const GROUP: usize = 128;
@@ -65,6 +65,24 @@ pub extern "C" fn make_ternary(rows: usize, cols: usize, count: usize, grouped: 
     })
 }
 
+/// Replaces the matrices by `count` ones of 8-bit rows. Returns the bytes of one's weights.
+#[unsafe(no_mangle)]
+pub extern "C" fn make_int8(rows: usize, cols: usize, count: usize) -> usize {
+    BENCH.with_borrow_mut(|bench| {
+        bench.random = 12345;
+        bench.matrices.clear();
+        let weights: Vec<f32> = (0..cols).map(|_| bench.next() as f32 / u32::MAX as f32 - 0.5).collect();
+        for _ in 0..count {
+            let mut matrix = Int8Matrix::unfilled(rows, cols).expect("memory for the matrices");
+            for row in 0..rows {
+                matrix.put_row(row, &weights).expect("finite weights");
+            }
+            bench.matrices.push(Matrix::Int8(matrix));
+        }
+        rows * cols
+    })
+}
+
 /// Replaces the activations by `tokens` random vectors, quantised to int8 or kept as floats.
 #[unsafe(no_mangle)]
 pub extern "C" fn make_input(tokens: usize, cols: usize, float: bool) {
@@ -86,13 +104,14 @@ pub extern "C" fn linear(index: usize) -> f32 {
     })
 }
 
-/// Reads the codes of matrix `index`, four streams in lock step, 64 bytes of each at a time: what the
+/// Reads the weights of matrix `index`, four streams in lock step, 64 bytes of each at a time: what the
 /// memory gives to one thread of this engine.
 #[unsafe(no_mangle)]
 pub extern "C" fn read(index: usize) -> u64 {
     BENCH.with_borrow(|bench| match &bench.matrices[index] {
         Matrix::Ternary(matrix) => read_streams(matrix.bytes()),
-        Matrix::Dense(_) => unreachable!("the matrices are ternary"),
+        Matrix::Int8(matrix) => read_streams(matrix.bytes()),
+        Matrix::Dense(_) => unreachable!("no such matrices are made"),
     })
 }
 

@@ -10,6 +10,7 @@ export interface LoadingOptions {
 	context?: number;
 	kv?: LoadOptions["kvCache"];
 	activations?: LoadOptions["activations"];
+	embedding?: LoadOptions["embedding"];
 	i2sLayout?: LoadOptions["i2sLayout"];
 	device?: LoadOptions["device"];
 	threads?: number;
@@ -44,6 +45,7 @@ export async function loadForCommand(
 			contextLength: options.context,
 			kvCache: options.kv,
 			activations: options.activations,
+			embedding: options.embedding,
 			i2sLayout: options.i2sLayout,
 			device: options.device,
 			threads: options.threads,

@@ -30,6 +30,14 @@ function loading(command: Command): Command {
 				"float",
 			]),
 		)
+		.addOption(
+			new Option("--embedding <format>", "how the embedding and LM head are kept").choices([
+				"auto",
+				"file",
+				"f16",
+				"q8",
+			]),
+		)
 		.addOption(new Option("--i2s-layout <layout>", "byte order of I2_S tensors").choices(["x86", "arm"]))
 		.addOption(new Option("--device <device>", "what computes").choices(["auto", "wasm", "webgpu"]))
 		.option("--threads <count>", "how many threads compute (default: by the machine)", integerOption(1))

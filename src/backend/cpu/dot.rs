@@ -7,7 +7,8 @@
 //! * `Code`, one integer activation; `PLANE_BITS`, the bits of one when an activation takes several
 //!   ([`FLOAT_PLANES`]), as signed digits; and `position`, the place of a column in its [`Chunk`].
 //! * `MAX_CHUNKS`, how many chunks of full-size activations one call may sum.
-//! * `dot_stream` and `dot_streams`: one token. `unpack` and `dot_tile`: several.
+//! * `dot_stream` and `dot_streams`: one token; with `_planes`, one whose activations take several codes.
+//! * `unpack` and `dot_tile`: several tokens.
 
 use crate::quant::ternary::{CHUNK_COLS, GROUP_ROWS, STREAMS};
 
@@ -37,6 +38,9 @@ pub struct Chunk(pub [Code; CHUNK_COLS]);
 
 /// `Σ code · x` for each of the eight rows of a group.
 pub type RowSums = [i32; GROUP_ROWS];
+
+/// [`RowSums`] of each plane of a float activation.
+pub type PlaneSums = [RowSums; FLOAT_PLANES];
 
 /// The bytes of eight rows, one slice a stream.
 pub type GroupBytes<'a> = [&'a [u8]; STREAMS];

@@ -5,12 +5,13 @@ use super::input::CpuInput;
 use super::pool::Pool;
 use super::tensor::CpuTensor;
 use super::tiles::{Tile, TileShape, for_tiles};
-use super::{dense, ternary};
+use super::{dense, int8, ternary};
 use crate::quant::{DenseMatrix, Matrix};
 
 /// A product that is ready to be computed, rows by rows.
 enum Product<'a> {
     Ternary(ternary::Product<'a>),
+    Int8(int8::Product<'a>),
     Dense(&'a DenseMatrix, &'a CpuTensor),
 }
 
@@ -18,6 +19,7 @@ impl<'a> Product<'a> {
     fn new(weight: &'a Matrix, x: &'a CpuInput) -> Self {
         match weight {
             Matrix::Ternary(weight) => Self::Ternary(ternary::Product::new(weight, x.codes())),
+            Matrix::Int8(weight) => Self::Int8(int8::Product::new(weight, x.values())),
             Matrix::Dense(weight) => Self::Dense(weight, x.values()),
         }
     }
@@ -25,6 +27,7 @@ impl<'a> Product<'a> {
     fn add(&self, out: &mut Tile<'_>) {
         match self {
             Self::Ternary(product) => product.add(out),
+            Self::Int8(product) => product.add(out),
             Self::Dense(weight, x) => dense::matmul_add(weight, x, out),
         }
     }

@@ -10,6 +10,8 @@ mod dot;
 mod float;
 mod gemm;
 mod input;
+mod int8;
+mod int8_dot;
 #[cfg(target_feature = "simd128")]
 mod lanes;
 mod linear;

@@ -1,6 +1,6 @@
 //! The integer kernels in portable Rust, written so that the compiler vectorises them.
 
-use super::dot::{Chunk, GroupBytes, RowSums, STEP_BYTES, TILE_ROWS};
+use super::dot::{Chunk, FLOAT_PLANES, GroupBytes, PlaneSums, RowSums, STEP_BYTES, TILE_ROWS};
 use crate::quant::ternary::{CHUNK_COLS, STREAMS};
 
 pub const NAME: &str = "portable";
@@ -35,6 +35,16 @@ pub fn dot_streams(weights: GroupBytes<'_>, x: &[Chunk]) -> RowSums {
         sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
     }
     sums
+}
+
+/// [`dot_stream`] for the planes of a float activation.
+pub fn dot_stream_planes(weights: &[u8], x: [&[Chunk]; FLOAT_PLANES]) -> PlaneSums {
+    x.map(|x| dot_stream(weights, x))
+}
+
+/// [`dot_streams`] for the planes of a float activation.
+pub fn dot_streams_planes(weights: GroupBytes<'_>, x: [&[Chunk]; FLOAT_PLANES]) -> PlaneSums {
+    x.map(|x| dot_streams(weights, x))
 }
 
 /// Unpacks the codes of eight rows, `[8, chunks]`.

@@ -6,9 +6,9 @@
 //! without shifting them down (only the topmost field must come down, for the top bit's sake), so
 //! accumulators carry factors of 1, 4, 16 and 1, which are divided out, exactly, once a group.
 
-use super::dot::{Chunk, GroupBytes, RowSums, STEP_BYTES, TILE_ROWS};
+use super::dot::{Chunk, FLOAT_PLANES, GroupBytes, PlaneSums, RowSums, STEP_BYTES, TILE_ROWS};
 use super::lanes::lane_sums;
-use super::streams::{GroupSums, sum_stream, sum_streams};
+use super::streams::{GroupSums, PlanesSums, sum_stream, sum_stream_planes, sum_streams, sum_streams_planes};
 use crate::quant::ternary::{CHUNK_COLS, STREAMS};
 use std::arch::wasm32::*;
 
@@ -79,6 +79,45 @@ impl Sums {
         sums[FIRST + 1] = dot(x, v128_and(codes, i8x16_splat(0x0c)), sums[FIRST + 1]);
         sums[FIRST + 2] = dot(x, v128_and(codes, i8x16_splat(0x30)), sums[FIRST + 2]);
         sums[FIRST + 3] = dot(x, v128_and(u16x8_shr(codes, 6), i8x16_splat(0x03)), sums[FIRST + 3]);
+    }
+}
+
+/// [`dot_stream`] for the planes of a float activation.
+pub fn dot_stream_planes(weights: &[u8], x: [&[Chunk]; FLOAT_PLANES]) -> PlaneSums {
+    sum_stream_planes::<HalfSums>(weights, x)
+}
+
+/// [`dot_streams`] for the planes of a float activation.
+pub fn dot_streams_planes(weights: GroupBytes<'_>, x: [&[Chunk]; FLOAT_PLANES]) -> PlaneSums {
+    sum_streams_planes::<HalfSums>(weights, x)
+}
+
+/// An accumulator for each plane and each of four rows, scaled as in [`Sums`].
+struct HalfSums([[v128; 4]; FLOAT_PLANES]);
+
+impl PlanesSums for HalfSums {
+    #[inline(always)]
+    fn zero() -> Self {
+        Self([[i32x4_splat(0); 4]; FLOAT_PLANES])
+    }
+
+    #[inline(always)]
+    unsafe fn step(&mut self, weights: *const u8, x: [&Chunk; FLOAT_PLANES]) {
+        // SAFETY: the caller vouches for the weights, and a chunk is one vector.
+        let (codes, x) =
+            unsafe { (v128_load(weights.cast()), x.map(|x| v128_load(std::ptr::from_ref(x).cast()))) };
+        let top = u16x8_shr(codes, 6);
+        for (row, codes) in [(0, codes), (1, codes), (2, codes), (3, top)] {
+            let codes = v128_and(codes, i8x16_splat(if row == 3 { 0x03 } else { 0x03 << (2 * row) }));
+            for (sums, x) in self.0.iter_mut().zip(x) {
+                sums[row] = dot(x, codes, sums[row]);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn finish(self) -> [[i32; 4]; FLOAT_PLANES] {
+        self.0.map(|[a, b, c, d]| lane_sums([a, i32x4_shr(b, 2), i32x4_shr(c, 4), d]))
     }
 }
 

@@ -1,7 +1,9 @@
 //! The runs of columns that a ternary product sums at once: whole rows where one scale serves a row,
 //! else pieces of a stream that share a scale.
 
-use super::dot::{self, Chunk, GroupBytes, MAX_CHUNKS, PLANE_BITS, RowSums, STEP_BYTES};
+use super::dot::{
+    self, Chunk, FLOAT_PLANES, GroupBytes, MAX_CHUNKS, PLANE_BITS, PlaneSums, RowSums, STEP_BYTES,
+};
 use super::input::Codes;
 use crate::quant::ternary::{CHUNK_COLS, GROUP_ROWS, STREAMS};
 use crate::quant::{KernelScales, TernaryMatrix};
@@ -116,6 +118,18 @@ impl Run {
             Run::Stream { stream, steps, .. } => {
                 let bytes = &weights[*stream][steps.start * STEP_BYTES..steps.end * STEP_BYTES];
                 dot::dot_stream(bytes, &vector[self.chunks()])
+            }
+        }
+    }
+
+    /// [`Self::sums`] for the planes of a float activation, `x` being its vectors.
+    #[inline(always)]
+    pub fn plane_sums(&self, weights: GroupBytes<'_>, x: [&[Chunk]; FLOAT_PLANES]) -> PlaneSums {
+        match self {
+            Run::Row { .. } => dot::dot_streams_planes(weights, x),
+            Run::Stream { stream, steps, .. } => {
+                let bytes = &weights[*stream][steps.start * STEP_BYTES..steps.end * STEP_BYTES];
+                dot::dot_stream_planes(bytes, x.map(|x| &x[self.chunks()]))
             }
         }
     }

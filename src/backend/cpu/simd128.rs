@@ -6,9 +6,9 @@
 //! by `i32x4.dot_i16x8`; one shift by eight brings the odd columns down. Accumulators therefore carry
 //! factors of 1, 4, 16 and 64, which are divided out, exactly, once a group.
 
-use super::dot::{Chunk, GroupBytes, RowSums, STEP_BYTES, TILE_ROWS};
+use super::dot::{Chunk, FLOAT_PLANES, GroupBytes, PlaneSums, RowSums, STEP_BYTES, TILE_ROWS};
 use super::lanes::{lane_sums, tile_sums};
-use super::streams::{GroupSums, sum_stream, sum_streams};
+use super::streams::{GroupSums, PlanesSums, sum_stream, sum_stream_planes, sum_streams, sum_streams_planes};
 use crate::quant::ternary::{CHUNK_COLS, STREAMS};
 use std::arch::wasm32::*;
 
@@ -80,6 +80,52 @@ impl Sums {
             );
             self.0[FIRST + row] = i32x4_add(self.0[FIRST + row], products);
         }
+    }
+}
+
+/// [`dot_stream`] for the planes of a float activation.
+pub fn dot_stream_planes(weights: &[u8], x: [&[Chunk]; FLOAT_PLANES]) -> PlaneSums {
+    sum_stream_planes::<HalfSums>(weights, x)
+}
+
+/// [`dot_streams`] for the planes of a float activation.
+pub fn dot_streams_planes(weights: GroupBytes<'_>, x: [&[Chunk]; FLOAT_PLANES]) -> PlaneSums {
+    sum_streams_planes::<HalfSums>(weights, x)
+}
+
+/// An accumulator for each plane and each of four rows, scaled as in [`Sums`].
+struct HalfSums([[v128; 4]; FLOAT_PLANES]);
+
+impl PlanesSums for HalfSums {
+    #[inline(always)]
+    fn zero() -> Self {
+        Self([[i32x4_splat(0); 4]; FLOAT_PLANES])
+    }
+
+    #[inline(always)]
+    unsafe fn step(&mut self, weights: *const u8, x: [&Chunk; FLOAT_PLANES]) {
+        // SAFETY: the caller vouches for the weights, and a chunk is two vectors.
+        let (codes, x) = unsafe {
+            let vectors = x.map(|x| {
+                let x = std::ptr::from_ref(x).cast::<v128>();
+                (v128_load(x), v128_load(x.add(1)))
+            });
+            (v128_load(weights.cast()), vectors)
+        };
+        let odd_codes = u16x8_shr(codes, 8);
+        for row in 0..4 {
+            let mask = i16x8_splat(0x03 << (2 * row));
+            let (even_codes, odd_codes) = (v128_and(codes, mask), v128_and(odd_codes, mask));
+            for (sums, (even, odd)) in self.0.iter_mut().zip(x) {
+                let products = i32x4_add(i32x4_dot_i16x8(even_codes, even), i32x4_dot_i16x8(odd_codes, odd));
+                sums[row] = i32x4_add(sums[row], products);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn finish(self) -> [[i32; 4]; FLOAT_PLANES] {
+        self.0.map(|[a, b, c, d]| lane_sums([a, i32x4_shr(b, 2), i32x4_shr(c, 4), i32x4_shr(d, 6)]))
     }
 }
 

@@ -1,7 +1,7 @@
 //! How the SIMD kernels walk the bytes of a group, whatever they do with a step of it.
 
-use super::dot::{Chunk, GroupBytes, RowSums, STEP_BYTES};
-use crate::quant::ternary::STREAMS;
+use super::dot::{Chunk, FLOAT_PLANES, GroupBytes, PlaneSums, RowSums, STEP_BYTES};
+use crate::quant::ternary::{CHUNK_COLS, STREAMS};
 
 /// The sums of eight rows under way.
 pub trait GroupSums {
@@ -51,4 +51,66 @@ pub fn sum_streams<S: GroupSums>(weights: GroupBytes<'_>, x: &[Chunk]) -> RowSum
         }
     }
     sums.finish()
+}
+
+/// The sums of four rows under way, with all planes of a float activation: the registers hold as many sums
+/// as in [`GroupSums`], and a row's codes are taken out of their bytes once for all planes.
+pub trait PlanesSums {
+    fn zero() -> Self;
+
+    /// Adds 16 columns.
+    ///
+    /// # Safety
+    /// Half of [`STEP_BYTES`] at `weights` must be readable.
+    unsafe fn step(&mut self, weights: *const u8, x: [&Chunk; FLOAT_PLANES]);
+
+    fn finish(self) -> [[i32; 4]; FLOAT_PLANES];
+}
+
+/// [`sum_stream`] for the planes of a float activation.
+#[inline(always)]
+pub fn sum_stream_planes<S: PlanesSums>(weights: &[u8], x: [&[Chunk]; FLOAT_PLANES]) -> PlaneSums {
+    let halves = [0, CHUNK_COLS].map(|half| {
+        let mut sums = S::zero();
+        for (step, bytes) in weights.as_chunks::<STEP_BYTES>().0.iter().enumerate() {
+            // SAFETY: `bytes` is one step, and `half` the start of one of its halves.
+            unsafe { sums.step(bytes.as_ptr().add(half), x.map(|x| &x[step * STREAMS])) };
+        }
+        sums.finish()
+    });
+    join(halves)
+}
+
+/// [`sum_streams`] for the planes of a float activation.
+#[inline(always)]
+pub fn sum_streams_planes<S: PlanesSums>(weights: GroupBytes<'_>, x: [&[Chunk]; FLOAT_PLANES]) -> PlaneSums {
+    let steps = weights[0].len() / STEP_BYTES;
+    assert!(weights.iter().all(|w| w.len() == steps * STEP_BYTES));
+    assert!(x.iter().all(|x| x.len() == steps * STREAMS));
+    let halves = [0, CHUNK_COLS].map(|half| {
+        let mut sums = S::zero();
+        let mut weights = weights.map(|stream| stream.as_ptr().wrapping_add(half));
+        let end = x[0].as_ptr_range().end;
+        let mut x = x.map(<[Chunk]>::as_ptr);
+        'steps: while x[0] != end {
+            for weights in &mut weights {
+                // SAFETY: every stream has 32 bytes a step and every plane a chunk a stream and step
+                // (asserted).
+                unsafe {
+                    sums.step(*weights, x.map(|x| &*x));
+                    *weights = weights.wrapping_add(STEP_BYTES);
+                    x = x.map(|x| x.add(1));
+                }
+                if x[0] == end {
+                    break 'steps;
+                }
+            }
+        }
+        sums.finish()
+    });
+    join(halves)
+}
+
+fn join(halves: [[[i32; 4]; FLOAT_PLANES]; 2]) -> PlaneSums {
+    std::array::from_fn(|plane| std::array::from_fn(|row| halves[row / 4][plane][row % 4]))
 }

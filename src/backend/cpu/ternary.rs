@@ -43,9 +43,14 @@ impl<'a> Product<'a> {
             let mut values = [R::default(); GROUP_ROWS];
             for (index, run) in runs.iter().enumerate() {
                 let mut value = [R::default(); GROUP_ROWS];
-                for plane in 0..x.planes() {
-                    let sums = run.sums(group.streams, x.vector(plane));
-                    Runs::add_plane(&mut value, &sums, runs.total(index, plane));
+                if x.planes() == 1 {
+                    let sums = run.sums(group.streams, x.vector(0));
+                    Runs::add_plane(&mut value, &sums, runs.total(index, 0));
+                } else {
+                    let planes = std::array::from_fn(|plane| x.vector(plane));
+                    for (plane, sums) in run.plane_sums(group.streams, planes).iter().enumerate() {
+                        Runs::add_plane(&mut value, sums, runs.total(index, plane));
+                    }
                 }
                 let scales = run.scales(weight, group.first_row);
                 for ((sum, value), scale) in values.iter_mut().zip(value).zip(scales) {

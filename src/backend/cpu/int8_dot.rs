@@ -1,0 +1,141 @@
+//! Exact products of four 8-bit rows with a vector of 14-bit integers, chosen at compile time like
+//! [`super::dot`].
+
+#[cfg(not(target_feature = "simd128"))]
+pub use portable::{Vector, dot_rows};
+#[cfg(all(target_feature = "simd128", target_feature = "relaxed-simd"))]
+pub use relaxed::{Vector, dot_rows};
+#[cfg(all(target_feature = "simd128", not(target_feature = "relaxed-simd")))]
+pub use simd128::{Vector, dot_rows};
+
+/// Rows of one call.
+pub const ROWS: usize = 4;
+/// Columns of one step.
+const STEP: usize = 16;
+
+#[cfg(not(target_feature = "simd128"))]
+mod portable {
+    use super::{ROWS, STEP};
+
+    pub struct Vector(Vec<i16>);
+
+    impl Vector {
+        pub fn new(integers: &[i16]) -> Self {
+            Self(integers.to_vec())
+        }
+    }
+
+    /// `Σ weight · x` of four rows.
+    pub fn dot_rows(rows: [&[i8]; ROWS], _sums: [i32; ROWS], x: &Vector) -> [i64; ROWS] {
+        rows.map(|row| {
+            let steps = row.as_chunks::<STEP>().0.iter().zip(x.0.as_chunks::<STEP>().0);
+            steps
+                .map(|(row, x)| {
+                    let products = row.iter().zip(x).map(|(weight, x)| i32::from(*weight) * i32::from(*x));
+                    i64::from(products.sum::<i32>())
+                })
+                .sum()
+        })
+    }
+}
+
+#[cfg(all(target_feature = "simd128", not(target_feature = "relaxed-simd")))]
+mod simd128 {
+    use super::super::lanes::lane_sums;
+    use super::{ROWS, STEP};
+    use std::arch::wasm32::*;
+
+    /// A lane sums a quarter of the columns, `127 · 8191` each: so many stay below 2³¹, in all lanes.
+    const MAX_COLS: usize = 2048;
+
+    pub struct Vector(Vec<i16>);
+
+    impl Vector {
+        pub fn new(integers: &[i16]) -> Self {
+            Self(integers.to_vec())
+        }
+    }
+
+    /// `Σ weight · x` of four rows.
+    pub fn dot_rows(rows: [&[i8]; ROWS], _sums: [i32; ROWS], x: &Vector) -> [i64; ROWS] {
+        assert!(rows.iter().all(|row| row.len() == x.0.len()));
+        let mut total = [0i64; ROWS];
+        for (first, x) in (0..).step_by(MAX_COLS).zip(x.0.chunks(MAX_COLS)) {
+            let sums = dot_block(rows.map(|row| &row[first..first + x.len()]), x);
+            total.iter_mut().zip(sums).for_each(|(total, sum)| *total += i64::from(sum));
+        }
+        total
+    }
+
+    fn dot_block(rows: [&[i8]; ROWS], x: &[i16]) -> [i32; ROWS] {
+        let mut sums = [i32x4_splat(0); ROWS];
+        for (step, x) in x.as_chunks::<STEP>().0.iter().enumerate() {
+            // SAFETY: a step is 16 activations, and every row has as many weights as `x` (sliced so).
+            unsafe {
+                let x = x.as_ptr().cast::<v128>();
+                let (low, high) = (v128_load(x), v128_load(x.add(1)));
+                for (sum, row) in sums.iter_mut().zip(rows) {
+                    let weights = v128_load(row.as_ptr().add(step * STEP).cast());
+                    let low = i32x4_dot_i16x8(i16x8_extend_low_i8x16(weights), low);
+                    let high = i32x4_dot_i16x8(i16x8_extend_high_i8x16(weights), high);
+                    *sum = i32x4_add(*sum, i32x4_add(low, high));
+                }
+            }
+        }
+        lane_sums(sums)
+    }
+}
+
+#[cfg(all(target_feature = "simd128", target_feature = "relaxed-simd"))]
+mod relaxed {
+    use super::super::lanes::lane_sums;
+    use super::{ROWS, STEP};
+    use std::arch::wasm32::*;
+
+    /// What is added to an activation to make it positive: both of its halves are seven bits then, as the
+    /// instruction's second operand must be to mean the same on every engine.
+    const OFFSET: i16 = 1 << 13;
+
+    /// The upper and the lower seven bits of sixteen activations.
+    #[derive(Clone, Copy)]
+    #[repr(C, align(16))]
+    struct Step([[u8; STEP]; 2]);
+
+    pub struct Vector(Vec<Step>);
+
+    impl Vector {
+        pub fn new(integers: &[i16]) -> Self {
+            let steps = integers.as_chunks::<STEP>().0.iter();
+            Self(
+                steps
+                    .map(|x| {
+                        Step([x.map(|x| ((x + OFFSET) >> 7) as u8), x.map(|x| (x + OFFSET) as u8 & 127)])
+                    })
+                    .collect(),
+            )
+        }
+    }
+
+    /// `Σ weight · x` of four rows; `sums` are the sums of their weights.
+    pub fn dot_rows(rows: [&[i8]; ROWS], sums: [i32; ROWS], x: &Vector) -> [i64; ROWS] {
+        assert!(rows.iter().all(|row| row.len() == x.0.len() * STEP));
+        let mut upper = [i32x4_splat(0); ROWS];
+        let mut lower = upper;
+        for (step, x) in x.0.iter().enumerate() {
+            // SAFETY: a step is two vectors, and every row has 16 weights for each (asserted).
+            unsafe {
+                let x = std::ptr::from_ref(x).cast::<v128>();
+                let (high, low) = (v128_load(x), v128_load(x.add(1)));
+                for row in 0..ROWS {
+                    let weights = v128_load(rows[row].as_ptr().add(step * STEP).cast());
+                    upper[row] = i32x4_relaxed_dot_i8x16_i7x16_add(weights, high, upper[row]);
+                    lower[row] = i32x4_relaxed_dot_i8x16_i7x16_add(weights, low, lower[row]);
+                }
+            }
+        }
+        let (upper, lower) = (lane_sums(upper), lane_sums(lower));
+        std::array::from_fn(|row| {
+            (i64::from(upper[row]) << 7) + i64::from(lower[row]) - i64::from(sums[row]) * i64::from(OFFSET)
+        })
+    }
+}
