@@ -54,8 +54,8 @@ const full = SHAPES[choice("shape", Object.keys(SHAPES))];
 const shape = {
 	...full,
 	layers: whole("layers", 1, options.layers ?? full.layers),
-	// 256 byte tokens and the control tokens.
-	vocab: whole("vocab", 300, options.vocab ?? full.vocab),
+	// The ASCII and the control tokens.
+	vocab: whole("vocab", 131, options.vocab ?? full.vocab),
 };
 const plan = {
 	shape,

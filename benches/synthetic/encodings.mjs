@@ -37,15 +37,18 @@ function putHalf(bytes, at, value) {
 	new DataView(bytes.buffer, bytes.byteOffset).setUint16(at, half(value), true);
 }
 
-/** A scale and ternary codes; `at` tells where in the block each is. */
-const ternaryBlock = (elements, scaleAt, codesAt) => ({
+/** Ternary codes and their scale; `at` tells where in the block each is. */
+const ternaryBlock = (elements, scaleAt, codesAt, vary = (scale) => scale) => ({
 	elements,
 	bytes: elements / 4 + 2,
 	fill(block, next, scale) {
 		fillTernary(block.subarray(codesAt, codesAt + elements / 4), next);
-		putHalf(block, scaleAt, scale);
+		putHalf(block, scaleAt, vary(scale, next));
 	},
 });
+
+/** Models that were trained with a scale a group have many; those of BitNet have one a tensor, whatever the file. */
+const anyScale = (scale, next) => scale * (0.5 + next() / 2 ** 32);
 
 /**
  * `typeId` is GGUF's; `elements` and `bytes` are a block's; `fill(block, next, scale)` makes a random block
@@ -90,8 +93,8 @@ export const ENCODINGS = {
 		/** The scale of the whole tensor, in 32 bytes of which only the first four are read. */
 		tail: (scale) => new Uint8Array(new Float32Array(8).fill(scale).buffer),
 	},
-	q2_0: { typeId: 42, ...ternaryBlock(128, 0, 2) },
-	q2_0_g64: { typeId: 42, ...ternaryBlock(64, 0, 2) },
+	q2_0: { typeId: 42, ...ternaryBlock(128, 0, 2, anyScale) },
+	q2_0_g64: { typeId: 42, ...ternaryBlock(64, 0, 2, anyScale) },
 };
 
 /** Encodings of ternary weights; the embedding may have any. */

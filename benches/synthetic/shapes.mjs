@@ -40,16 +40,16 @@ const BONSAI = {
  */
 export const SHAPES = { "2b-4t": BITNET, "bonsai-1.7b": BONSAI };
 
-/** 256 byte tokens, filler, and the control tokens of Llama 3 at the end. */
+/**
+ * A token for each byte of ASCII, filler, and the control tokens of Llama 3 at the end. Other bytes have none: what
+ * random weights generate must be valid UTF-8, on which llama.cpp's server insists.
+ */
 function vocabulary(size) {
-	const printable = [...Array(256).keys()].filter(
-		(b) => (b >= 33 && b < 127) || (b >= 161 && b < 173) || b >= 174,
-	);
-	const others = [...Array(256).keys()].filter((b) => !printable.includes(b));
-	const bytes = [
-		...printable.map((b) => String.fromCharCode(b)),
-		...others.map((_, i) => String.fromCharCode(256 + i)),
-	];
+	// As byte-level vocabularies write what is not printable: space and control characters, then DEL.
+	const bytes = Array.from({ length: 128 }, (_, byte) => {
+		if (byte > 32 && byte < 127) return String.fromCharCode(byte);
+		return String.fromCharCode(256 + Math.min(byte, 33));
+	});
 	const control = ["<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>"];
 	const filler = Array.from({ length: size - bytes.length - control.length }, (_, i) => `<t${i}>`);
 	const tokens = [...bytes, ...filler, ...control];
