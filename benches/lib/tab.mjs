@@ -1,0 +1,70 @@
+// A page in a browser of its own, so that its CPU time and memory are nobody else's.
+import { chromium } from "playwright-core";
+import { findChromium } from "../../scripts/lib/browser.mjs";
+import { fail } from "../../scripts/lib/run.mjs";
+import { countsProcesses, cpuMilliseconds, residentBytes } from "./processes.mjs";
+
+const MEMORY_SAMPLE_MS = 50;
+
+/** What an error from a page says, without where it was raised. */
+export const firstLine = (error) => error.message.split("\n")[0].replace(/^page\.evaluate: /, "");
+
+/**
+ * Opens the page `module` of `benches/pages/`, whose exports `call` then calls.
+ *
+ * @param server what `serve()` gave
+ * @param jsFlags flags for V8, in one string
+ */
+export async function openTab(server, module, jsFlags = "") {
+	const executablePath = findChromium();
+	if (!executablePath)
+		fail("Chromium is missing: `node scripts/setup.mjs` installs it, CHROME names another.");
+	const args = ["--no-sandbox", ...(jsFlags ? [`--js-flags=${jsFlags}`] : [])];
+	const browser = await chromium.launch({ executablePath, args });
+	const page = await browser.newPage();
+	page.setDefaultTimeout(0);
+	await page.goto(server.url);
+	await page.evaluate(async (url) => {
+		globalThis.bench = await import(url);
+	}, `/pages/${module}.mjs`);
+	const devtools = await browser.newBrowserCDPSession();
+
+	const renderers = async () => {
+		const { processInfo } = await devtools.send("SystemInfo.getProcessInfo");
+		return processInfo.filter(({ type }) => type === "renderer").map(({ id }) => id);
+	};
+	const call = (name, argument) =>
+		page.evaluate(([name, argument]) => globalThis.bench[name](argument), [name, argument]);
+
+	return {
+		browserVersion: browser.version(),
+		call,
+		/** Calls, and adds to the result the CPU time in ms; `undefined` where the system does not tell. */
+		async callTimed(name, argument) {
+			if (!countsProcesses) return { ...(await call(name, argument)), cpuMs: undefined };
+			const pids = await renderers();
+			const before = cpuMilliseconds(pids);
+			const result = await call(name, argument);
+			return { ...result, cpuMs: cpuMilliseconds(pids) - before };
+		},
+		/** Calls, and adds to the result the most memory that the tab gained meanwhile. */
+		async callWatched(name, argument) {
+			if (!countsProcesses) return { ...(await call(name, argument)), peakBytes: undefined };
+			const pids = await renderers();
+			const before = residentBytes(pids);
+			let peak = before;
+			const sample = () => {
+				peak = Math.max(peak, residentBytes(pids));
+			};
+			const sampler = setInterval(sample, MEMORY_SAMPLE_MS);
+			try {
+				const result = await call(name, argument);
+				sample();
+				return { ...result, peakBytes: peak - before };
+			} finally {
+				clearInterval(sampler);
+			}
+		},
+		close: () => browser.close(),
+	};
+}

@@ -1,0 +1,40 @@
+// The peer, wllama (llama.cpp in WebAssembly), as the benchmark calls it in a page.
+import { Wllama } from "/wllama/index.js";
+
+const wllama = new Wllama({ default: "/wllama/wasm/wllama.wasm" }, { suppressNativeLog: true });
+
+/** Loads a model to compute on the CPU; gives the time and what computes. */
+export async function load({ url, threads, contextLength }) {
+	const begin = performance.now();
+	const blob = await (await fetch(url)).blob();
+	await wllama.loadModel([blob], {
+		n_ctx: contextLength,
+		n_batch: 512,
+		n_ubatch: 512,
+		n_threads: threads,
+		n_parallel: 1,
+		n_gpu_layers: 0,
+		warmup: false,
+	});
+	const ms = performance.now() - begin;
+	return { ms, engine: { kernel: Wllama.getLibllamaVersion(), threads: wllama.getNumThreads() } };
+}
+
+/** Computes a prompt and generates `tokens` tokens. */
+export async function generate({ text, tokens }) {
+	const begin = performance.now();
+	let timings;
+	await wllama.createCompletion({
+		prompt: text,
+		max_tokens: tokens,
+		temperature: 0,
+		ignore_eos: true,
+		cache_prompt: false,
+		stream: true,
+		onData: (chunk) => {
+			timings = chunk.timings ?? timings;
+		},
+	});
+	const ms = performance.now() - begin;
+	return { ms, promptTokens: timings.prompt_n, tokens: timings.predicted_n };
+}
