@@ -6,6 +6,12 @@ const CYCLE_BYTES = 320e6;
 
 const WARM_UP_MS = 250;
 
+/** Makes a peak measurement take some milliseconds. */
+const PEAK_STEPS = 2e6;
+
+/** Multiply-accumulates of a step. */
+const PEAK_MACS = 192;
+
 /** `[name, rows, cols]` of BitNet b1.58 2B-4T; of its head an eighth. */
 export const SHAPES = [
 	["attention", 2560, 2560],
@@ -56,13 +62,15 @@ function warmUp(engine, index) {
 	while (performance.now() < end) {
 		engine.linear(index());
 		engine.read(index());
+		engine.peak?.(PEAK_STEPS / 100);
 	}
 }
 
 /**
  * One case at one shape, for every engine (`{ name: exports }`) in turn.
  * Gives an entry an engine: ms a call (median and p25), GB/s of weight bytes, the same for reading only,
- * the ratio of the two, and GMAC/s.
+ * the ratio of the two, and GMAC/s; for `macs` cases of the relaxed build also those of the multiply
+ * instruction alone.
  */
 export function measureCase(engines, [shape, rows, cols], test, rounds) {
 	const count = Math.ceil((CYCLE_BYTES * (test.dense ? 1 : 4)) / (rows * cols));
@@ -73,7 +81,7 @@ export function measureCase(engines, [shape, rows, cols], test, rounds) {
 			: engine.make_ternary(rows, cols, count, test.grouped ? 1 : 0);
 		engine.make_input(test.tokens, cols, test.float ? 1 : 0);
 	}
-	const samples = Object.keys(engines).map((name) => ({ name, linear: [], read: [] }));
+	const samples = Object.keys(engines).map((name) => ({ name, linear: [], read: [], peak: [] }));
 	let next = 0;
 	const index = () => {
 		next = (next + 1) % count;
@@ -81,18 +89,21 @@ export function measureCase(engines, [shape, rows, cols], test, rounds) {
 	};
 	for (const { name } of samples) warmUp(engines[name], index);
 	for (let round = 0; round < (test.macs ? rounds / 8 : rounds); round++) {
-		for (const { name, linear, read } of samples) {
+		for (const { name, linear, read, peak } of samples) {
+			if (test.macs && engines[name].peak) peak.push(time(() => engines[name].peak(PEAK_STEPS)));
 			linear.push(time(() => engines[name].linear(index())));
 			read.push(time(() => engines[name].read(index())));
 		}
 	}
-	return samples.map(({ name, linear, read }) => {
+	return samples.map(({ name, linear, read, peak }) => {
+		const gmacPerS = (rows * cols * test.tokens) / quantile(linear, 0.25) / 1e6;
+		const peakGmacPerS = peak.length > 0 ? (PEAK_STEPS * PEAK_MACS) / quantile(peak, 0.25) / 1e6 : undefined;
 		const [ms, readMs] = [linear, read].map((list) => quantile(list, 0.25));
 		return {
 			...{ engine: name, shape, rows, cols, case: test.name, tokens: test.tokens, bytes },
 			...{ medianMs: quantile(linear, 0.5), p25Ms: ms, readMedianMs: quantile(read, 0.5), readP25Ms: readMs },
 			...{ gbPerS: bytes / ms / 1e6, readGbPerS: bytes / readMs / 1e6, ofRead: readMs / ms },
-			gmacPerS: (rows * cols * test.tokens) / ms / 1e6,
+			...{ gmacPerS, peakGmacPerS },
 		};
 	});
 }

@@ -112,6 +112,7 @@ function report(rows) {
 				`read ${row.readGbPerS.toFixed(2)}`.padStart(11),
 				`= ${row.ofRead.toFixed(2)}`.padStart(7),
 				`${row.gmacPerS.toFixed(1)} GMAC/s`.padStart(14),
+				row.peakGmacPerS ? `of ${row.peakGmacPerS.toFixed(1)}` : "",
 			].join(" "),
 		);
 	}

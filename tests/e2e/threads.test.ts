@@ -94,7 +94,7 @@ test("an isolated page's answers do not depend on the threads, and it fetches on
 	({ page } = await openPage(browser, `${isolated.origin}/app/page.html`));
 	const one = await answers({ threads: 1 });
 	assert.equal(one.threads, 1);
-	assert.deepEqual(fetched(isolated), ["sterna_bg.wasm"]);
+	assert.deepEqual(fetched(isolated), ["sterna_relaxed_bg.wasm"]);
 	for (const threads of [2, 4, "auto"]) {
 		isolated.requests.length = 0;
 		const several = await answers({ threads });
@@ -103,7 +103,7 @@ test("an isolated page's answers do not depend on the threads, and it fetches on
 		assert.deepEqual(several.losses, one.losses);
 		assert.deepEqual(
 			fetched(isolated),
-			several.threads > 1 ? ["sterna_threads_bg.wasm"] : ["sterna_bg.wasm"],
+			several.threads > 1 ? ["sterna_relaxed_threads_bg.wasm"] : ["sterna_relaxed_bg.wasm"],
 		);
 	}
 });
@@ -111,7 +111,7 @@ test("an isolated page's answers do not depend on the threads, and it fetches on
 test("a page that may not share memory computes in one thread, whatever it asks for", async () => {
 	({ page } = await openPage(browser, `${plain.origin}/app/page.html`));
 	for (const threads of ["auto", 4]) assert.equal((await answers({ threads })).threads, 1);
-	assert.deepEqual(new Set(fetched(plain)), new Set(["sterna_bg.wasm"]));
+	assert.deepEqual(new Set(fetched(plain)), new Set(["sterna_relaxed_bg.wasm"]));
 });
 
 test("in the page itself a model computes in one thread", async () => {

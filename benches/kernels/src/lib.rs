@@ -3,7 +3,9 @@
 
 #![cfg(target_arch = "wasm32")]
 
-use std::arch::wasm32::{u64x2_extract_lane, v128, v128_load, v128_or};
+#[cfg(target_feature = "relaxed-simd")]
+use std::arch::wasm32::{i8x16_splat, i32x4_extract_lane, i32x4_relaxed_dot_i8x16_i7x16_add, i32x4_splat};
+use std::arch::wasm32::{u64x2_extract_lane, u64x2_splat, v128, v128_load, v128_or};
 use std::cell::RefCell;
 use sterna::backend::Backend;
 use sterna::backend::cpu::{Cpu, CpuInput, CpuTensor};
@@ -118,7 +120,7 @@ pub extern "C" fn read(index: usize) -> u64 {
 fn read_streams(bytes: &[u8]) -> u64 {
     let (lines, _) = bytes.as_chunks::<64>();
     let quarter = lines.len() / 4;
-    let mut seen = [std::arch::wasm32::u64x2_splat(0); 4];
+    let mut seen = [u64x2_splat(0); 4];
     for line in 0..quarter {
         for stream in 0..4 {
             let at = lines[stream * quarter + line].as_ptr().cast::<v128>();
@@ -131,6 +133,25 @@ fn read_streams(bytes: &[u8]) -> u64 {
     let [a, b, c, d] = seen;
     let all = v128_or(v128_or(a, b), v128_or(c, d));
     u64x2_extract_lane::<0>(all) | u64x2_extract_lane::<1>(all)
+}
+
+/// Independent sums of [`peak`]: enough to hide an instruction's latency, as many as a tile has.
+#[cfg(target_feature = "relaxed-simd")]
+const PEAK_SUMS: usize = 12;
+
+/// Nothing but the relaxed kernel's multiply-and-add instruction, `steps` times on each of twelve sums:
+/// `192 · steps` products, what the processor's arithmetic gives to 128-bit vectors.
+#[cfg(target_feature = "relaxed-simd")]
+#[unsafe(no_mangle)]
+pub extern "C" fn peak(steps: usize) -> i32 {
+    let (x, codes) = (i8x16_splat(3), i8x16_splat(1));
+    let mut sums = [i32x4_splat(0); PEAK_SUMS];
+    for _ in 0..steps {
+        for sum in &mut sums {
+            *sum = i32x4_relaxed_dot_i8x16_i7x16_add(x, codes, *sum);
+        }
+    }
+    sums.into_iter().fold(0, |total, sum| total ^ i32x4_extract_lane::<0>(sum))
 }
 
 /// Which kernels the module has: 0 portable, 1 SIMD128, 2 relaxed SIMD.

@@ -15,6 +15,10 @@ use bytemuck::Zeroable;
 /// Rows of a panel, two groups.
 const PANEL_ROWS: usize = 2 * GROUP_ROWS;
 
+/// Columns that a tile sums at once are at most this many chunks, a multiple of a step's: six vectors of
+/// them take 20 or 40 KB.
+const BLOCK_CHUNKS: usize = 54 * STREAMS;
+
 /// `out += x · Wᵀ` for the rows that are the tile's columns; the tile starts at a whole group.
 pub fn matmul_add<R: Real>(weight: &TernaryMatrix, x: &Codes, runs: &Runs, out: &mut Tile<'_>) {
     let mut panel = Panel::<R>::new(weight, x);
@@ -103,15 +107,26 @@ impl<R: Real> Panel<R> {
         }
     }
 
-    /// All rows of the panel times `V` vectors.
+    /// All rows of the panel times `V` vectors, so many columns at a time that the vectors stay in the
+    /// first-level cache from row to row.
     fn sum_tiles<const V: usize, const STRIDE: usize>(&mut self, run: &Run, x: &Codes, first: usize) {
-        let range = run.chunks();
-        let vectors: [&[Chunk]; V] = std::array::from_fn(|vector| &x.vector(first + vector)[range.clone()]);
-        for row in (0..PANEL_ROWS).step_by(TILE_ROWS) {
-            let codes = std::array::from_fn(|tile| &self.codes[(row + tile) * self.chunks..][range.clone()]);
-            let sums = dot::dot_tile::<V, STRIDE>(codes, vectors);
-            for (out, sums) in self.sums[first..].iter_mut().zip(sums) {
-                out[row..row + TILE_ROWS].copy_from_slice(&sums);
+        for sums in &mut self.sums[first..first + V] {
+            *sums = [0; PANEL_ROWS];
+        }
+        let all = run.chunks();
+        for start in all.clone().step_by(BLOCK_CHUNKS) {
+            let range = start..all.end.min(start + BLOCK_CHUNKS);
+            let vectors: [&[Chunk]; V] =
+                std::array::from_fn(|vector| &x.vector(first + vector)[range.clone()]);
+            for row in (0..PANEL_ROWS).step_by(TILE_ROWS) {
+                let codes =
+                    std::array::from_fn(|tile| &self.codes[(row + tile) * self.chunks..][range.clone()]);
+                let sums = dot::dot_tile::<V, STRIDE>(codes, vectors);
+                for (out, sums) in self.sums[first..].iter_mut().zip(sums) {
+                    for (out, sum) in out[row..].iter_mut().zip(sums) {
+                        *out += sum;
+                    }
+                }
             }
         }
     }
