@@ -139,6 +139,7 @@ impl<B: Backend> Engine<B> {
             special: &self.special,
             defaults: &self.defaults,
             context_length: self.context_length,
+            max_context: self.transformer.config().max_context,
         };
         let detokenizer = if options.new_text { Detokenizer::new } else { Detokenizer::continuing };
         let detokenizer = self.text.tokenizer.as_ref().map(detokenizer);

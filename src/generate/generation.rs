@@ -69,6 +69,23 @@ pub struct GenerationContext<'a> {
     pub special: &'a SpecialTokens,
     pub defaults: &'a GenerationDefaults,
     pub context_length: usize,
+    /// The longest context that the model could have been loaded with.
+    pub max_context: usize,
+}
+
+impl GenerationContext<'_> {
+    fn overflow(&self, prompt: usize) -> Error {
+        let more = if self.context_length < self.max_context {
+            format!(", or load the model with a larger contextLength (it goes up to {})", self.max_context)
+        } else {
+            String::new()
+        };
+        Error::ContextOverflow(format!(
+            "the prompt has {prompt} tokens and the context holds {}, with room for at least one new token: \
+             shorten the prompt or drop old messages{more}",
+            self.context_length
+        ))
+    }
 }
 
 /// A running generation.
@@ -117,12 +134,7 @@ impl Generation {
             return Err(invalid!("the prompt is empty: give at least one token, or some text"));
         }
         if prompt.len() >= context.context_length {
-            return Err(Error::ContextOverflow(format!(
-                "the prompt has {} tokens and the context holds {}, with room for at least one new token: shorten \
-                 the prompt, drop old messages, or load the model with a larger contextLength",
-                prompt.len(),
-                context.context_length
-            )));
+            return Err(context.overflow(prompt.len()));
         }
         if detokenizer.is_none() && !options.stop.is_empty() {
             return Err(invalid!(

@@ -16,6 +16,7 @@ mod python;
 mod sentencepiece;
 pub mod source;
 mod template;
+mod template_depth;
 mod token_table;
 mod tokenizer;
 

@@ -15,7 +15,7 @@ use minijinja::{AutoEscape, Environment, Error as JinjaError, ErrorKind, Value, 
 use minijinja_contrib::pycompat::unknown_method_callback;
 use serde_json::Map;
 
-use super::{MAX_TEXT_BYTES, Message, python};
+use super::{MAX_TEXT_BYTES, Message, python, template_depth};
 use crate::error::{Error, Result, corrupt, invalid, unsupported};
 
 /// Steps that one render may take: minijinja charges one for each instruction and for each 64 bytes of
@@ -59,6 +59,7 @@ impl ChatTemplate {
     /// # Errors
     /// `unsupported_format` when it does not parse.
     pub fn new(source: &str) -> Result<Self> {
+        template_depth::check(source)?;
         let mut environment = Environment::new();
         let syntax = SyntaxConfig::builder()
             .trim_blocks(true)
@@ -73,7 +74,7 @@ impl ChatTemplate {
         environment.add_function("raise_exception", raise_exception);
         environment.add_template_owned(NAME, without_generation_tags(source)).map_err(|error| {
             unsupported!(
-                "The model's chat template does not parse ({}); pass a template of your own.",
+                "The model's chat template does not parse ({}): correct chat_template.jinja or tokenizer_config.json.",
                 describe(&error)
             )
         })?;
@@ -164,11 +165,16 @@ fn failure(error: &JinjaError) -> Error {
             return invalid!("The model's chat template rejects the messages: {message}");
         }
         if cause.downcast_ref::<JinjaError>().is_some_and(|cause| cause.kind() == ErrorKind::OutOfFuel) {
-            return corrupt!("The model's chat template does not finish; pass a template of your own.");
+            return corrupt!(
+                "The model's chat template does not finish: correct chat_template.jinja or tokenizer_config.json."
+            );
         }
         source = cause.source();
     }
-    unsupported!("The model's chat template failed ({}); pass a template of your own.", describe(error))
+    unsupported!(
+        "The model's chat template failed ({}): correct chat_template.jinja or tokenizer_config.json.",
+        describe(error)
+    )
 }
 
 /// Kind, detail and line of a template error, without the source listing.

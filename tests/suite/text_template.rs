@@ -113,6 +113,17 @@ pub fn hostile_templates_are_errors() {
         let error = render(source).expect_err(source);
         assert_eq!(error.code(), code, "{source:.80}: {error}");
     }
+    // As deep as a tag may be, and deeper.
+    for operator in ["not ", "- ", "1 + ", "1 ~ ", "1 ** ", "1 and ", "1 if 0 else "] {
+        let size = operator.replace(' ', "").len();
+        let _ = render(&format!("{{{{ {}1 }}}}", operator.repeat(990 / size)));
+        let error = render(&format!("{{{{ {}1 }}}}", operator.repeat(50_000))).unwrap_err();
+        assert_eq!(error.code(), "unsupported_format");
+    }
+    for suffix in [".a", "|lower", "[0]"] {
+        let _ = render(&format!("{{{{ messages{} }}}}", suffix.repeat(980 / suffix.len())));
+    }
+    let _ = render(&format!("{{% if 0 %}}{}{{% endif %}}", "{% elif 0 %}".repeat(200)));
     let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
     assert!(render(&format!("{{{{ {deep} }}}}")).is_err());
     let nested = "{% set n = namespace(x=[]) %}{% for i in range(400) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x | tojson }}";
