@@ -207,6 +207,28 @@ for (const [place, create] of [
 	});
 }
 
+test("after a trap the other models of the instance are lost, and the next load gets a fresh one", async () => {
+	const { platform, log } = fakeWasm();
+	const host = localHost(platform);
+	const load = (source = bytes) => loadModelIn({ hasFileSystem: false, host: () => host }, source, {});
+	const [first, second] = [await load(), await load()];
+	const running = second.generate("abc", { maxTokens: 1_000_000 });
+	await assert.rejects(async () => await first.generate("a!"), hasCode("internal", /engine stopped/));
+	await assert.rejects(async () => await running, hasCode("internal", /engine stopped/));
+	await assert.rejects(second.stats(), hasCode("internal"));
+	const third = await load();
+	assert.equal((await third.generate("ok")).text, "ok");
+	await Promise.all([first.dispose(), second.dispose()]);
+	assert.deepEqual(log.freed, [], "nothing of the lost instance is freed");
+	assert.deepEqual([log.instantiated, log.resets], [1, 1]);
+	await assert.rejects(load(new TextEncoder().encode("GGUF PANIC")), hasCode("internal"));
+	await assert.rejects(third.tokenize("x"), hasCode("internal"));
+	await load(new TextEncoder().encode("GGUF"));
+	await assert.rejects(load(new TextEncoder().encode("GGUF DEEP")), hasCode("internal", /engine stopped/));
+	assert.equal((await (await load()).generate("ok")).text, "ok");
+	assert.deepEqual([log.freed, log.resets], [[], 3]);
+});
+
 test("options that do not exist, or are wrong, are refused at once", async () => {
 	const { model } = await localModel();
 	const wrong = (options: object, message: RegExp) =>
