@@ -32,6 +32,8 @@ function buildWasm(variant, quick) {
 	run("wasm-bindgen", [
 		...["--target", "web", "--omit-default-module-path", "--remove-producers-section"],
 		...["--no-typescript", "--out-name", "sterna", "--out-dir", bindings],
+		// After a trap the package puts a fresh instance in the place of the lost one.
+		"--experimental-reset-state-function",
 		join(env.CARGO_TARGET_DIR, "wasm32-unknown-unknown", "release", "sterna.wasm"),
 	]);
 	return bindings;

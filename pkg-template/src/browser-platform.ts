@@ -2,11 +2,11 @@
 
 import { threads as detectThreads } from "wasm-feature-detect";
 import { NetworkError, UnsupportedBrowserError } from "./errors.js";
+import { Instance, Instances } from "./instances.js";
 import type { Platform } from "./local-engine.js";
 import { threadCount } from "./threads/count.js";
 import { sharedMemory } from "./threads/memory.js";
 import type { StartThread } from "./threads/team.js";
-import type { Instance } from "./wasm-api.js";
 import { type Build, bindings, chooseBuild } from "./wasm-build.js";
 import { moduleWorker } from "./worker/module-worker.js";
 
@@ -50,7 +50,7 @@ async function instantiate(build: Build, wasmUrl: string | undefined): Promise<I
 		const module = await compile(response);
 		const shared = build.isShared ? sharedMemory() : undefined;
 		const { memory } = await api.default({ module_or_path: module, memory: shared });
-		return { api, memory, module };
+		return new Instance(api, memory, module);
 	} catch (cause) {
 		if (!(cause instanceof WebAssembly.CompileError)) throw cause;
 		throw new UnsupportedBrowserError(
@@ -89,7 +89,7 @@ const startThread: StartThread = (start) => {
 	};
 };
 
-const instances = new Map<string, Promise<Instance>>();
+const instances = new Instances();
 
 /** The platform of a page or a worker. A failed start is tried anew by the next load. */
 export function browserPlatform(fetcher: typeof fetch = (...args) => fetch(...args)): Platform {
@@ -99,15 +99,8 @@ export function browserPlatform(fetcher: typeof fetch = (...args) => fetch(...ar
 		async instantiate(wasmUrl, wanted) {
 			const threads = await grantThreads(wanted);
 			const build = await chooseBuild(threads);
-			let instance = instances.get(build.file);
-			if (!instance) {
-				instance = instantiate(build, wasmUrl).catch((error) => {
-					instances.delete(build.file);
-					throw error;
-				});
-				instances.set(build.file, instance);
-			}
-			return { ...(await instance), threads };
+			const instance = await instances.get(build.file, () => instantiate(build, wasmUrl));
+			return { instance, threads };
 		},
 	};
 }

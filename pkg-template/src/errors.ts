@@ -198,6 +198,18 @@ const WASM_CODES: readonly string[] = [
 ] satisfies SternaErrorCode[];
 
 /**
+ * Whether an error is a trap of the wasm module, after which the module's state is unknown. When the stack is
+ * used up, engines throw an error of their own in place of a `RuntimeError`.
+ *
+ * @internal
+ */
+export function isTrap(error: unknown): boolean {
+	if (error instanceof WebAssembly.RuntimeError) return true;
+	if (error instanceof SternaError) return false;
+	return error instanceof Error && /call stack|too much recursion/i.test(error.message);
+}
+
+/**
  * Makes a {@link SternaError} of whatever was thrown: the wasm module's errors by their code, failed
  * allocations, and the traps that follow a fault in the engine.
  *
@@ -216,8 +228,7 @@ export function toSternaError(error: unknown): SternaError {
 			{ cause: error },
 		);
 	}
-	const fault =
-		error instanceof WebAssembly.RuntimeError ? "The engine stopped" : "Something unexpected failed";
+	const fault = isTrap(error) ? "The engine stopped" : "Something unexpected failed";
 	return new InternalError(
 		`${fault}: ${message}. Load the model again; if it happens again, please report it.`,
 		{

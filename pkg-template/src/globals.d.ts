@@ -8,6 +8,7 @@ declare module "sterna-wasm" {
 	export const version: typeof api.version;
 	export const Loader: typeof api.Loader;
 	export const Model: typeof api.Model;
+	export const __wbg_reset_state: typeof api.__wbg_reset_state;
 }
 
 /** The bindings of the builds with threads. */
@@ -17,6 +18,7 @@ declare module "sterna-wasm-threads" {
 	export const version: typeof api.version;
 	export const Loader: typeof api.Loader;
 	export const Model: typeof api.Model;
+	export const __wbg_reset_state: typeof api.__wbg_reset_state;
 	export const initSync: typeof api.initSync;
 	export const serveThread: typeof api.serveThread;
 	export const abandonThread: typeof api.abandonThread;

@@ -7,7 +7,7 @@ import { loadModelIn } from "./load-model.js";
 import type { Model } from "./model.js";
 import type { LoadOptions, ModelSource } from "./types.js";
 import { workerHost } from "./worker/client.js";
-import { moduleWorker } from "./worker/module-worker.js";
+import { moduleWorker, scriptUrl } from "./worker/module-worker.js";
 
 export * from "./exports.js";
 
@@ -32,7 +32,7 @@ async function host({ worker = true, fetch }: LoadOptions): Promise<EngineHost> 
 	if (typeof Worker !== "function") {
 		throw new UnsupportedBrowserError("There are no Web Workers here: set 'worker: false'.");
 	}
-	return workerHost(createWorker);
+	return workerHost(createWorker, scriptUrl("worker.js", import.meta.url));
 }
 
 /**

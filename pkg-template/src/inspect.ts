@@ -69,16 +69,18 @@ export async function inspectModel(
 	signal: AbortSignal | undefined,
 ): Promise<InspectReport> {
 	try {
-		const { api } = await platform.instantiate(undefined, 1);
+		const { instance } = await platform.instantiate(undefined, 1);
 		const checkpoint = await openSource(source, platform, signal);
 		const sideFiles = await checkpoint.sideFiles(signal);
 		const withLoader: WithLoader = async (use) => {
-			const loader = new api.Loader(options);
+			const loader = new instance.api.Loader(options);
 			try {
 				for (const file of sideFiles) pushSideFile(loader, file);
 				return await use(loader);
+			} catch (error) {
+				throw instance.explain(error);
 			} finally {
-				loader.free();
+				if (!instance.lost) loader.free();
 			}
 		};
 		const weights = await withLoader((loader) => checkpoint.weights(loader.shards(), signal));

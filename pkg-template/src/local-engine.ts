@@ -11,6 +11,7 @@ import {
 	toSternaError,
 } from "./errors.js";
 import { type OpenContext, openSource } from "./files/open.js";
+import type { Instance } from "./instances.js";
 import { JobQueue } from "./job-queue.js";
 import { feedCheckpoint } from "./loading.js";
 import { type StartThread, Team } from "./threads/team.js";
@@ -23,13 +24,16 @@ import type {
 	ModelStats,
 	Timing,
 } from "./types.js";
-import type { Instance, WasmGenerationOptions, WasmModel, WasmStep } from "./wasm-api.js";
+import type { LoaderOptions, WasmGenerationOptions, WasmLoader, WasmModel, WasmStep } from "./wasm-api.js";
 import { yieldToEventLoop } from "./yield.js";
 
 /** What the engine takes from its surroundings. */
 export interface Platform extends OpenContext {
 	/** Instantiates the wasm module, once for each build, and grants threads. */
-	instantiate(wasmUrl: string | undefined, threads: "auto" | number): Promise<Instance & { threads: number }>;
+	instantiate(
+		wasmUrl: string | undefined,
+		threads: "auto" | number,
+	): Promise<{ instance: Instance; threads: number }>;
 	startThread: StartThread;
 }
 
@@ -75,24 +79,28 @@ class LocalEngine implements Engine {
 		this.#team = team;
 		this.#model = model;
 		this.#stats = { load, generations: 0, promptTokens: 0, completionTokens: 0 };
+		instance.onLost(this.#lose);
 		const { memory: _, ...info } = model.info();
 		this.info = { ...info, device: "wasm" };
 	}
 
-	/** Calls into wasm; after a trap the module's state is unknown, and every later call fails as that one did. */
+	/** Calls into wasm; after a trap, in this model or in another of its instance, every call fails as that one did. */
 	#call<T>(use: (model: WasmModel) => T): T {
 		if (this.#lost) throw this.#lost;
 		try {
 			return use(this.#model);
 		} catch (error) {
-			const known = toSternaError(error);
-			if (known.code === "internal" || known.code === "device_lost") {
-				this.#lost = known;
-				this.#team.terminate();
-			}
+			const known = this.#instance.explain(error);
+			if (known.code === "internal" || known.code === "device_lost") this.#lose(known);
 			throw known;
 		}
 	}
+
+	readonly #lose = (error: SternaError): void => {
+		if (this.#lost) return;
+		this.#lost = error;
+		this.#team.terminate();
+	};
 
 	#promptIds(prompt: Prompt): Uint32Array {
 		switch (prompt.kind) {
@@ -118,6 +126,7 @@ class LocalEngine implements Engine {
 		return this.#queue.run(signal, async (stop) => {
 			const watch = new Stopwatch();
 			const ids = this.#promptIds(prompt);
+			await abortsInTime(stop);
 			const newText = prompt.kind === "messages";
 			this.#call((model) => model.startGeneration(ids, { ...options, newText }));
 			const tokenIds: number[] = [];
@@ -164,6 +173,7 @@ class LocalEngine implements Engine {
 	): Promise<Float32Array> {
 		return this.#queue.run(signal, async (stop) => {
 			const ids = typeof input === "string" ? this.#call((model) => model.tokenize(input, true)) : input;
+			await abortsInTime(stop);
 			this.#call((model) => model.startEvaluation(ids, kind));
 			const size = kind === "nll" ? Math.max(ids.length - 1, 0) : ids.length * this.info.config.vocabSize;
 			const values = allocate(size);
@@ -204,8 +214,15 @@ class LocalEngine implements Engine {
 
 	async dispose(): Promise<void> {
 		await this.#queue.close(new AbortedError("The model was disposed of."));
-		if (!this.#lost) this.#model.free();
+		this.#instance.offLost(this.#lose);
+		if (!this.#lost) this.#call((model) => model.free());
 	}
+}
+
+/** Lets an abort through that came while the thread was busy, before an error of the input is told. */
+async function abortsInTime(signal: AbortSignal): Promise<void> {
+	await yieldToEventLoop();
+	throwIfAborted(signal);
 }
 
 function allocate(length: number): Float32Array {
@@ -232,6 +249,15 @@ export function localHost(platform: Platform): EngineHost {
 	};
 }
 
+function createLoader(instance: Instance, options: LoaderOptions): WasmLoader {
+	if (instance.lost) throw instance.lost;
+	try {
+		return new instance.api.Loader(options);
+	} catch (error) {
+		throw instance.explain(error);
+	}
+}
+
 async function load(
 	platform: Platform,
 	source: Parameters<EngineHost["load"]>[0],
@@ -241,26 +267,37 @@ async function load(
 ): Promise<Engine> {
 	const start = performance.now();
 	throwIfAborted(signal);
-	const [instance, checkpoint] = await Promise.all([
+	const [{ instance, threads: granted }, checkpoint] = await Promise.all([
 		platform.instantiate(wasmUrl, threads),
 		openSource(source, platform, signal),
 	]);
-	const loader = new instance.api.Loader({ ...options, threads: instance.threads });
-	const seats = Array.from({ length: instance.threads - 1 }, () => loader.threadSeat());
-	const { module, memory } = instance;
-	const starts = seats.map((seat) => ({ module, memory, seat }));
+	const loader = createLoader(instance, { ...options, threads: granted });
 	let team: Team | undefined;
 	let bytes: number;
+	let model: WasmModel;
 	try {
-		team = await Team.start(starts, platform.startThread);
+		const { module, memory } = instance;
+		const seats = Array.from({ length: granted - 1 }, () => loader.threadSeat());
+		team = await Team.start(
+			seats.map((seat) => ({ module, memory, seat })),
+			platform.startThread,
+		);
 		bytes = await feedCheckpoint(loader, checkpoint, signal, onProgress);
+		if (instance.lost) throw instance.lost;
 	} catch (error) {
-		// After a trap the module's state is unknown: nothing of it may be touched again.
-		if (error instanceof WebAssembly.RuntimeError) team?.terminate();
+		const known = instance.explain(error);
+		if (instance.lost) team?.terminate();
 		else loader.free();
-		throw error;
+		throw known;
 	}
-	const model = loader.finish();
+	try {
+		// Takes the loader along, whether it succeeds or not.
+		model = loader.finish();
+	} catch (error) {
+		const known = instance.explain(error);
+		if (instance.lost) team.terminate();
+		throw known;
+	}
 	const engine = new LocalEngine(instance, team, model, { bytes, duration: performance.now() - start });
 	onProgress?.({ phase: "ready", loadedBytes: bytes, totalBytes: bytes, fraction: 1 });
 	return engine;

@@ -55,7 +55,8 @@ function checkMessages(call: string, messages: readonly Message[]): Message[] {
 	if (!Array.isArray(messages)) {
 		throw new InvalidArgumentError(`${call}: messages must be an array of { role, content }.`);
 	}
-	return messages.map((message: Message, i) => {
+	// A hole in the array counts as a message that is missing.
+	return Array.from(messages, (message: Message, i) => {
 		if (typeof message?.role !== "string" || typeof message.content !== "string") {
 			throw new InvalidArgumentError(
 				`${call}: message ${i} must have a 'role' and a 'content', both strings.`,

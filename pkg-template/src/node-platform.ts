@@ -4,11 +4,11 @@ import { readFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
 import { openPath } from "./files/paths.js";
+import { Instance, Instances } from "./instances.js";
 import type { Platform } from "./local-engine.js";
 import { threadCount } from "./threads/count.js";
 import { sharedMemory } from "./threads/memory.js";
 import type { StartThread } from "./threads/team.js";
-import type { Instance } from "./wasm-api.js";
 import { type Build, bindings, chooseBuild } from "./wasm-build.js";
 
 async function instantiate(build: Build, wasmUrl: string | undefined): Promise<Instance> {
@@ -18,7 +18,7 @@ async function instantiate(build: Build, wasmUrl: string | undefined): Promise<I
 	const module = await WebAssembly.compile(await readFile(url));
 	const shared = build.isShared ? sharedMemory() : undefined;
 	const { memory } = await api.default({ module_or_path: module, memory: shared });
-	return { api, memory, module };
+	return new Instance(api, memory, module);
 }
 
 const startThread: StartThread = (start) => {
@@ -32,7 +32,7 @@ const startThread: StartThread = (start) => {
 	};
 };
 
-const instances = new Map<string, Promise<Instance>>();
+const instances = new Instances();
 
 /** The platform of a Node process: a wasm module for each build, paths, in-process. */
 export function nodePlatform(fetcher: typeof fetch = fetch): Platform {
@@ -43,15 +43,8 @@ export function nodePlatform(fetcher: typeof fetch = fetch): Platform {
 		async instantiate(wasmUrl, wanted) {
 			const threads = threadCount(wanted, availableParallelism());
 			const build = await chooseBuild(threads);
-			let instance = instances.get(build.file);
-			if (!instance) {
-				instance = instantiate(build, wasmUrl).catch((error) => {
-					instances.delete(build.file);
-					throw error;
-				});
-				instances.set(build.file, instance);
-			}
-			return { ...(await instance), threads };
+			const instance = await instances.get(build.file, () => instantiate(build, wasmUrl));
+			return { instance, threads };
 		},
 	};
 }

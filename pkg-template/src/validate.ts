@@ -45,7 +45,8 @@ export const listOf =
 	(rule: Rule): Rule =>
 	(value) => {
 		if (!Array.isArray(value)) return "must be an array";
-		const problem = value.map(rule).find((found) => found !== undefined);
+		// A hole in the array counts as an item: `undefined`.
+		const problem = Array.from(value, rule).find((found) => found !== undefined);
 		return problem && `must be an array in which each item ${problem}`;
 	};
 
@@ -83,12 +84,13 @@ export function checkOptions(call: string, options: object, rules: Record<string
 /** Token ids, given as any list of numbers. */
 export function checkTokenIds(call: string, ids: ArrayLike<number>): Uint32Array {
 	if (ids instanceof Uint32Array) return ids;
-	const isList = typeof ids === "object" && ids !== null && Number.isInteger(ids.length);
+	const isList = typeof ids === "object" && ids !== null && Number.isInteger(ids.length) && ids.length >= 0;
 	if (!isList) throw new InvalidArgumentError(`${call}: token ids must be an array of whole numbers.`);
-	const list = Array.from(ids);
-	const wrong = list.find((id) => tokenId(id) !== undefined);
-	if (wrong !== undefined) throw new InvalidArgumentError(`${call}: ${wrong} is not a token id.`);
-	return Uint32Array.from(list);
+	// Looked at before anything is allocated: the length may be wrong too.
+	for (let i = 0; i < ids.length; i += 1) {
+		if (tokenId(ids[i])) throw new InvalidArgumentError(`${call}: ${ids[i]} is not a token id.`);
+	}
+	return Uint32Array.from(ids);
 }
 
 /** Text. */

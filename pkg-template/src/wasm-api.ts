@@ -116,6 +116,8 @@ export interface WasmApi {
 	version(): string;
 	Loader: new (options: LoaderOptions) => WasmLoader;
 	Model: unknown;
+	/** Puts a fresh instance in the place of the present one, whose objects may not be used any more. */
+	__wbg_reset_state(): void;
 }
 
 /** The bindings of a build whose memory is shared by threads. */
@@ -129,11 +131,4 @@ export interface SharedWasmApi extends WasmApi {
 	serveThread(seat: number): void;
 	/** Tells that the thread at a seat trapped in {@link serveThread}. */
 	abandonThread(seat: number): void;
-}
-
-/** An instantiated module. */
-export interface Instance {
-	api: WasmApi;
-	memory: WebAssembly.Memory;
-	module: WebAssembly.Module;
 }

@@ -1,12 +1,12 @@
 // A stand-in for the wasm module: it "loads" any bytes, and its model repeats its prompt. Tokens are UTF-16
 // code units, so that what goes in and out can be read in the tests.
 
+import { Instance, Instances } from "../../pkg-template/src/instances.js";
 import type { Platform } from "../../pkg-template/src/local-engine.js";
 import type { ThreadReport } from "../../pkg-template/src/threads/thread.js";
 import type { Message } from "../../pkg-template/src/types.js";
 import type {
 	InspectReport,
-	Instance,
 	LoaderOptions,
 	WasmApi,
 	WasmGenerationOptions,
@@ -29,6 +29,9 @@ export interface FakeLog {
 	/** Seats of the threads that were started, and how many were ended from outside. */
 	seats: number[];
 	terminated: number;
+	/** How many times the module was instantiated, and how many times anew in the place of a lost one. */
+	instantiated: number;
+	resets: number;
 	loaderOptions?: LoaderOptions;
 }
 
@@ -55,6 +58,7 @@ class FakeLoader implements WasmLoader {
 		const text = new TextDecoder().decode(bytes.subarray(0, 1000));
 		if (this.#current.name.endsWith(".index.json")) this.#index = text;
 		if (text.includes("CORRUPT")) throw wasmError("corrupt_file", "the file is corrupt");
+		if (text.includes("DEEP")) throw new RangeError("Maximum call stack size exceeded");
 		if (text.includes("PANIC")) throw new WebAssembly.RuntimeError("unreachable");
 	}
 
@@ -195,18 +199,30 @@ export type FakeStart = ThreadReport | { type: "error"; message: string };
 
 /** A platform with a fake module that grants `threads` threads, and the log of what it was asked. */
 export function fakeWasm(threads = 1, start: FakeStart = { type: "ready" }) {
-	const log: FakeLog = { files: [], freed: [], seats: [], terminated: 0 };
+	const log: FakeLog = { files: [], freed: [], seats: [], terminated: 0, instantiated: 0, resets: 0 };
 	class Loader extends FakeLoader {
 		constructor(options: LoaderOptions) {
 			super(log, options);
 		}
 	}
 	const memory = { buffer: new ArrayBuffer(8) };
-	const api = { default: async () => ({ memory }), version: () => "0", Loader, Model: FakeModel };
-	const instance = { api: api as unknown as WasmApi, memory, module: {} } as Instance;
+	const api = {
+		default: async () => ({ memory }),
+		version: () => "0",
+		Loader,
+		Model: FakeModel,
+		__wbg_reset_state() {
+			log.resets += 1;
+		},
+	} as unknown as WasmApi;
+	const instances = new Instances();
+	const instantiate = async () => {
+		log.instantiated += 1;
+		return new Instance(api, memory as unknown as WebAssembly.Memory, {} as WebAssembly.Module);
+	};
 	const platform: Pick<Platform, "fetch" | "instantiate" | "startThread"> = {
 		fetch,
-		instantiate: async () => ({ ...instance, threads }),
+		instantiate: async () => ({ instance: await instances.get("fake", instantiate), threads }),
 		startThread({ seat }) {
 			log.seats.push(seat);
 			return {

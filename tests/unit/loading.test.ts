@@ -150,6 +150,7 @@ test("errors of the loader keep their code, and free it", async () => {
 	await fails(load(new TextEncoder().encode("GGUF CORRUPT")), "corrupt_file", /corrupt/);
 	assert.deepEqual(fake.log.freed, ["loader"]);
 	await fails(load(new TextEncoder().encode("GGUF PANIC")), "internal", /Load the model again/);
+	assert.deepEqual(fake.log.freed, ["loader"], "a module that trapped is left alone");
 	await fails(load(new TextEncoder().encode("hello")), "corrupt_file", /neither a GGUF nor/);
 	await fails(load(new Uint8Array()), "corrupt_file", /neither a GGUF nor/);
 	await fails(

@@ -47,7 +47,7 @@ async function localModel() {
 async function workerModel() {
 	const { platform, log } = fakeWasm();
 	const { worker, crash } = fakeWorker(localHost(platform));
-	const host = workerHost(() => worker);
+	const host = workerHost(() => worker, "https://example.org/worker.js");
 	return { log, crash, model: await loadModelIn({ hasFileSystem: false, host: () => host }, bytes, {}) };
 }
 
@@ -199,13 +199,42 @@ for (const [place, create] of [
 			await model.dispose();
 			break;
 		}
-		await assert.rejects(async () => await stream, hasCode("aborted", /disposed/));
+		await assert.rejects(
+			async () => await stream,
+			(error: unknown) => {
+				assert.ok(error instanceof AbortedError && /disposed/.test(error.message));
+				assert.equal(error.partialText, stream.text);
+				return error.partialText.length > 0;
+			},
+		);
 		assert.throws(() => model.generate("x"), hasCode("invalid_argument", /disposed/));
 		await assert.rejects(model.stats(), hasCode("invalid_argument", /disposed/));
 		await model[Symbol.asyncDispose]();
 		if (place === "in-process") assert.deepEqual(log.freed, ["model"]);
 	});
 }
+
+test("after a trap the other models of the instance are lost, and the next load gets a fresh one", async () => {
+	const { platform, log } = fakeWasm();
+	const host = localHost(platform);
+	const load = (source = bytes) => loadModelIn({ hasFileSystem: false, host: () => host }, source, {});
+	const [first, second] = [await load(), await load()];
+	const running = second.generate("abc", { maxTokens: 1_000_000 });
+	await assert.rejects(async () => await first.generate("a!"), hasCode("internal", /engine stopped/));
+	await assert.rejects(async () => await running, hasCode("internal", /engine stopped/));
+	await assert.rejects(second.stats(), hasCode("internal"));
+	const third = await load();
+	assert.equal((await third.generate("ok")).text, "ok");
+	await Promise.all([first.dispose(), second.dispose()]);
+	assert.deepEqual(log.freed, [], "nothing of the lost instance is freed");
+	assert.deepEqual([log.instantiated, log.resets], [1, 1]);
+	await assert.rejects(load(new TextEncoder().encode("GGUF PANIC")), hasCode("internal"));
+	await assert.rejects(third.tokenize("x"), hasCode("internal"));
+	await load(new TextEncoder().encode("GGUF"));
+	await assert.rejects(load(new TextEncoder().encode("GGUF DEEP")), hasCode("internal", /engine stopped/));
+	assert.equal((await (await load()).generate("ok")).text, "ok");
+	assert.deepEqual([log.freed, log.resets], [[], 3]);
+});
 
 test("options that do not exist, or are wrong, are refused at once", async () => {
 	const { model } = await localModel();
@@ -231,7 +260,23 @@ test("options that do not exist, or are wrong, are refused at once", async () =>
 	);
 	assert.throws(() => model.chat([]), hasCode("invalid_argument", /at least one message/));
 	assert.throws(() => model.generate([1.5]), hasCode("invalid_argument", /1.5 is not a token id/));
+	const holes = new Array(3);
+	assert.throws(() => model.generate(holes), hasCode("invalid_argument", /undefined is not a token id/));
+	assert.throws(() => model.generate([1, undefined] as number[]), hasCode("invalid_argument", /undefined/));
+	assert.throws(() => model.generate({ length: 2 ** 52 }), hasCode("invalid_argument", /undefined/));
+	assert.throws(() => model.generate({ length: -1 }), hasCode("invalid_argument"));
+	assert.throws(() => model.chat(holes), hasCode("invalid_argument", /message 0/));
+	wrong({ stopTokens: holes }, /stopTokens/);
+	wrong({ stop: holes }, /stop/);
 	assert.throws(() => model.generate(undefined as unknown as string), hasCode("invalid_argument"));
+});
+
+test("a worker whose script cannot be loaded is an error of the network that names it", async () => {
+	const worker = { postMessage() {}, terminate() {} } as unknown as WorkerLike;
+	const host = workerHost(() => worker, "https://example.org/worker.js");
+	const loading = loadModelIn({ hasFileSystem: false, host: () => host }, bytes, {});
+	setImmediate(() => (worker.onerror as unknown as (event: unknown) => void)({}));
+	await assert.rejects(loading, hasCode("network", /example\.org\/worker\.js.*connection/));
 });
 
 test("a worker that crashes fails every call, now and later", async () => {

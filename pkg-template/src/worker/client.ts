@@ -6,10 +6,11 @@ import {
 	abortedBy,
 	createError,
 	InternalError,
+	NetworkError,
 	type SternaError,
 	throwIfAborted,
 } from "../errors.js";
-import type { ModelInfo } from "../types.js";
+import type { Delta, ModelInfo } from "../types.js";
 import type { Calls, Method, Request, Response } from "./protocol.js";
 
 /** The part of `Worker` that is used. */
@@ -24,19 +25,29 @@ interface Pending {
 	onEvent: ((event: unknown) => void) | undefined;
 }
 
+function notLoaded(url: string): NetworkError {
+	return new NetworkError(
+		`The engine's worker did not start: its script could not be loaded (${url}, or what a bundler made of it). Check the connection and load the model again; if it never starts, serve worker.js beside the package's other scripts, and let the page's Content-Security-Policy allow it (worker-src).`,
+		url,
+	);
+}
+
 /** Sends calls to a worker. */
 class WorkerConnection {
 	readonly #worker: WorkerLike;
 	readonly #pending = new Map<number, Pending>();
 	#lastId = 0;
+	#hasAnswered = false;
 	#lost: SternaError | undefined;
 
-	constructor(worker: WorkerLike) {
+	/** @param url where the worker's script is */
+	constructor(worker: WorkerLike, url: string) {
 		this.#worker = worker;
 		worker.onmessage = ({ data }: MessageEvent<Response>) => this.#receive(data);
-		worker.onerror = (event) => {
-			const what = event.message || "its script could not be loaded";
-			this.close(new InternalError(`The worker stopped: ${what}. Load the model again.`));
+		worker.onerror = ({ message }) => {
+			// An error without a message is not one of the running script's.
+			if (!message && !this.#hasAnswered) this.close(notLoaded(url));
+			else this.close(new InternalError(`The worker stopped: ${message}. Load the model again.`));
 		};
 		worker.onmessageerror = () =>
 			this.close(
@@ -81,6 +92,7 @@ class WorkerConnection {
 	}
 
 	#receive(response: Response): void {
+		this.#hasAnswered = true;
 		const pending = this.#pending.get(response.id);
 		if (!pending) return;
 		if (response.type === "event") pending.onEvent?.(response.event);
@@ -98,8 +110,20 @@ class WorkerEngine implements Engine {
 		this.info = info;
 	}
 
-	generate: Engine["generate"] = (prompt, options, context) =>
-		this.#connection.call("generate", [prompt, options], context);
+	generate: Engine["generate"] = async (prompt, options, { signal, onEvent }) => {
+		let text = "";
+		const collect = (delta: Delta) => {
+			text += delta.text;
+			onEvent?.(delta);
+		};
+		try {
+			return await this.#connection.call("generate", [prompt, options], { signal, onEvent: collect });
+		} catch (error) {
+			// The worker tells how far it came, unless it was ended with the model.
+			if (!(error instanceof AbortedError) || error.partialText) throw error;
+			throw new AbortedError(error.message, { cause: error.cause, partialText: text });
+		}
+	};
 
 	evaluate: Engine["evaluate"] = (input, kind, context) =>
 		this.#connection.call("evaluate", [input, kind], context);
@@ -120,12 +144,16 @@ class WorkerEngine implements Engine {
 	}
 }
 
-/** Loads engines into workers, one each: disposing of a model gives all its memory back. */
-export function workerHost(createWorker: () => WorkerLike): EngineHost {
+/**
+ * Loads engines into workers, one each: disposing of a model gives all its memory back.
+ *
+ * @param url where the workers' script is, for telling when it cannot be loaded
+ */
+export function workerHost(createWorker: () => WorkerLike, url: string): EngineHost {
 	return {
 		async load(source, options, context) {
 			throwIfAborted(context.signal);
-			const connection = new WorkerConnection(createWorker());
+			const connection = new WorkerConnection(createWorker(), url);
 			try {
 				const info = await connection.call("load", [source, options], context);
 				return new WorkerEngine(connection, info);

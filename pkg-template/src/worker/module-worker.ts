@@ -6,6 +6,9 @@ function foreignWorker(url: string): Worker {
 	return new Worker(URL.createObjectURL(script), { type: "module", name: "sterna" });
 }
 
+/** The address of `script`, which lies beside `base`. */
+export const scriptUrl = (script: string, base: string): string => base.replace(/[^/]*$/, script);
+
 /**
  * A worker that runs `script`, which lies beside `base`.
  *
@@ -14,5 +17,5 @@ function foreignWorker(url: string): Worker {
 export function moduleWorker(script: string, base: string, create: () => Worker): Worker {
 	const { origin, protocol } = new URL(base);
 	const isForeign = protocol.startsWith("http") && origin !== globalThis.location?.origin;
-	return isForeign ? foreignWorker(base.replace(/[^/]*$/, script)) : create();
+	return isForeign ? foreignWorker(scriptUrl(script, base)) : create();
 }
