@@ -32,10 +32,22 @@ function notLoaded(url: string): NetworkError {
 	);
 }
 
+/** How long a worker may take to end in order, in milliseconds, before it is terminated. */
+const DISPOSE_TIMEOUT = 2000;
+
+function settleable() {
+	let resolve = () => {};
+	const promise = new Promise<void>((settle) => {
+		resolve = settle;
+	});
+	return { promise, resolve };
+}
+
 /** Sends calls to a worker. */
 class WorkerConnection {
 	readonly #worker: WorkerLike;
 	readonly #pending = new Map<number, Pending>();
+	readonly #ended = settleable();
 	#lastId = 0;
 	#hasAnswered = false;
 	#lost: SternaError | undefined;
@@ -82,9 +94,32 @@ class WorkerConnection {
 
 	/** Ends the worker; what is pending and what comes later fails. */
 	close(error: SternaError): void {
+		this.#fail(error);
+		this.#end();
+	}
+
+	/**
+	 * Ends the worker in order, which takes a step of what runs at most; what is pending and what comes later
+	 * fails at once. Browsers take seconds to terminate a worker whose threads sleep.
+	 */
+	async dispose(error: SternaError): Promise<void> {
+		const isAlive = this.#lost === undefined;
+		this.#fail(error);
+		if (isAlive) {
+			this.#send({ type: "dispose" });
+			setTimeout(() => this.#end(), DISPOSE_TIMEOUT);
+		}
+		await this.#ended.promise;
+	}
+
+	#fail(error: SternaError): void {
 		this.#lost ??= error;
-		this.#worker.terminate();
 		for (const { reject } of this.#pending.values()) reject(error);
+	}
+
+	#end(): void {
+		this.#worker.terminate();
+		this.#ended.resolve();
 	}
 
 	#send(request: Request): void {
@@ -93,6 +128,10 @@ class WorkerConnection {
 
 	#receive(response: Response): void {
 		this.#hasAnswered = true;
+		if (response.type === "disposed") {
+			this.#end();
+			return;
+		}
 		const pending = this.#pending.get(response.id);
 		if (!pending) return;
 		if (response.type === "event") pending.onEvent?.(response.event);
@@ -140,7 +179,7 @@ class WorkerEngine implements Engine {
 	stats: Engine["stats"] = () => this.#connection.call("stats", []);
 
 	async dispose(): Promise<void> {
-		this.#connection.close(new AbortedError("The model was disposed of."));
+		await this.#connection.dispose(new AbortedError("The model was disposed of."));
 	}
 }
 

@@ -32,13 +32,15 @@ export interface Calls {
 
 export type Method = keyof Calls;
 
-/** Page → worker. */
+/** Page → worker. After `dispose` nothing follows. */
 export type Request =
 	| { [M in Method]: { id: number; type: "call"; method: M; args: Calls[M]["args"] } }[Method]
-	| { id: number; type: "abort"; reason: string };
+	| { id: number; type: "abort"; reason: string }
+	| { type: "dispose" };
 
 /** Worker → page. Several events, then one result or error, for each call. */
 export type Response =
 	| { id: number; type: "event"; event: unknown }
 	| { id: number; type: "result"; result: unknown }
-	| { id: number; type: "error"; error: ErrorData };
+	| { id: number; type: "error"; error: ErrorData }
+	| { type: "disposed" };

@@ -57,8 +57,23 @@ export function serve(port: Port, host: EngineHost): void {
 		}
 	}
 
+	/** Frees the model, which also ends its threads in order. */
+	async function dispose(): Promise<void> {
+		await loaded?.dispose();
+		port.postMessage({ type: "disposed" }, []);
+	}
+
 	port.onmessage = ({ data }) => {
-		if (data.type === "call") answer(data);
-		else running.get(data.id)?.abort(new AbortedError(data.reason));
+		switch (data.type) {
+			case "call":
+				answer(data);
+				break;
+			case "abort":
+				running.get(data.id)?.abort(new AbortedError(data.reason));
+				break;
+			case "dispose":
+				dispose();
+				break;
+		}
 	};
 }
