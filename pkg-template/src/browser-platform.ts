@@ -1,13 +1,13 @@
 // Where a browser gets the wasm module and its threads from, in a page or in a worker.
 
 import { threads as detectThreads } from "wasm-feature-detect";
-import { NetworkError, UnsupportedBrowserError } from "./errors.js";
+import { NetworkError } from "./errors.js";
 import { Instance, Instances } from "./instances.js";
 import type { Platform } from "./local-engine.js";
 import { threadCount } from "./threads/count.js";
 import { sharedMemory } from "./threads/memory.js";
 import type { StartThread } from "./threads/team.js";
-import { type Build, bindings, chooseBuild } from "./wasm-build.js";
+import { type Build, bindings, checkModule, chooseBuild, explainCompileError } from "./wasm-build.js";
 import { moduleWorker } from "./worker/module-worker.js";
 
 /** Bundlers look for these expressions as they are written here. */
@@ -46,18 +46,11 @@ async function compile(response: Response): Promise<WebAssembly.Module> {
 async function instantiate(build: Build, wasmUrl: string | undefined): Promise<Instance> {
 	const api = await bindings(build);
 	const response = await fetchModule(build, wasmUrl);
-	try {
-		const module = await compile(response);
-		const shared = build.isShared ? sharedMemory() : undefined;
-		const { memory } = await api.default({ module_or_path: module, memory: shared });
-		return new Instance(api, memory, module);
-	} catch (cause) {
-		if (!(cause instanceof WebAssembly.CompileError)) throw cause;
-		throw new UnsupportedBrowserError(
-			`This browser cannot run the engine; it needs WebAssembly with SIMD (${cause.message}). Update the browser.`,
-			{ cause },
-		);
-	}
+	const module = await compile(response).catch((cause) => explainCompileError(cause, response.url));
+	checkModule(module, response.url);
+	const shared = build.isShared ? sharedMemory() : undefined;
+	const { memory } = await api.default({ module_or_path: module, memory: shared });
+	return new Instance(api, memory, module);
 }
 
 /**

@@ -1,8 +1,9 @@
 // `loadModel`, whatever the surroundings: checks the options and chooses where the engine runs.
 
+import { watcher } from "./callbacks.js";
 import { defined } from "./defined.js";
 import type { EngineHost } from "./engine.js";
-import { UnsupportedBrowserError } from "./errors.js";
+import { InvalidArgumentError, UnsupportedBrowserError } from "./errors.js";
 import { describeSource } from "./files/source.js";
 import { Model } from "./model.js";
 import type { LoadOptions, ModelSource } from "./types.js";
@@ -24,6 +25,14 @@ const LOAD_RULES = {
 	worker: ofType("boolean"),
 	wasmUrl: either(ofType("string"), url),
 };
+
+/** The absolute address of the wasm modules. */
+function absolute(wasmUrl: string | URL, base: string | undefined): string {
+	if (URL.canParse(wasmUrl, base)) return new URL(wasmUrl, base).href;
+	throw new InvalidArgumentError(
+		`loadModel: the option 'wasmUrl' is not an address: '${wasmUrl}'. Give that of the folder with the package's .wasm files.`,
+	);
+}
 
 /** Where engines can run. */
 export interface Surroundings {
@@ -49,15 +58,15 @@ export async function loadModelIn(
 	const { threads = "auto" } = options;
 	const spec = describeSource(source, surroundings.hasFileSystem);
 	const host = await surroundings.host(options);
-	const base = globalThis.document?.baseURI;
+	const base = globalThis.document?.baseURI ?? globalThis.location?.href;
 	const engine = await host.load(
 		spec,
 		{
 			...defined({ contextLength, kvCache, activations, embedding, i2sLayout }),
 			threads,
-			wasmUrl: wasmUrl === undefined ? undefined : new URL(wasmUrl, base).href,
+			wasmUrl: wasmUrl === undefined ? undefined : absolute(wasmUrl, base),
 		},
-		{ signal, onEvent: onProgress },
+		{ signal, onEvent: watcher(onProgress) },
 	);
 	return new Model(engine);
 }

@@ -1,5 +1,7 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 // The model that the package's users hold: checks arguments and turns them into calls of the engine.
 
+import { watcher } from "./callbacks.js";
 import { defined } from "./defined.js";
 import type { Engine, Prompt } from "./engine.js";
 import { InvalidArgumentError } from "./errors.js";
@@ -28,11 +30,11 @@ import type { WasmGenerationOptions } from "./wasm-api.js";
 
 const GENERATION_RULES = {
 	maxTokens: integer(1, 2 ** 32 - 1),
-	temperature: number(0),
+	temperature: number(0, 100),
 	topK: integer(0, 2 ** 32 - 1),
 	topP: number(0, 1),
 	minP: number(0, 1),
-	repetitionPenalty: number(0),
+	repetitionPenalty: number(0.01, 100),
 	seed: integer(0),
 	stop: either(ofType("string"), listOf(ofType("string"))),
 	stopTokens: listOf(tokenId),
@@ -94,9 +96,9 @@ export class Model implements AsyncDisposable {
 	 *
 	 * @param messages the conversation so far, oldest first
 	 * @returns a stream of pieces of text that is also a promise of the result
-	 * @throws InvalidArgumentError at once for wrong or unknown options; in the stream: `invalid_argument` for a
-	 * model without tokenizer or for values out of range, `context_overflow` for a prompt that does not fit,
-	 * `aborted`
+	 * @throws InvalidArgumentError at once for wrong or unknown options; in the stream: `unsupported_format` for
+	 * a model without tokenizer or chat template, `invalid_argument` for messages that the template refuses,
+	 * `context_overflow` for a prompt that does not fit, `aborted`
 	 */
 	chat(messages: readonly Message[], options: GenerationOptions = {}): ChatStream {
 		const checked = checkMessages("chat", messages);
@@ -134,7 +136,7 @@ export class Model implements AsyncDisposable {
 	 *
 	 * @param options.addSpecialTokens whether to add what the model expects around a text, such as a
 	 * beginning-of-sequence token; `true` when left out
-	 * @throws `invalid_argument` for a model without tokenizer
+	 * @throws `unsupported_format` for a model without tokenizer
 	 */
 	async tokenize(text: string, options: { addSpecialTokens?: boolean } = {}): Promise<Uint32Array> {
 		checkOptions("tokenize", options, { addSpecialTokens: ofType("boolean") });
@@ -145,7 +147,7 @@ export class Model implements AsyncDisposable {
 	 * The text of token ids.
 	 *
 	 * @param options.skipSpecialTokens whether to leave special tokens out; `false` when left out
-	 * @throws `invalid_argument` for a model without tokenizer, and for ids outside the vocabulary
+	 * @throws `unsupported_format` for a model without tokenizer, `invalid_argument` for ids outside the vocabulary
 	 */
 	async detokenize(ids: ArrayLike<number>, options: { skipSpecialTokens?: boolean } = {}): Promise<string> {
 		checkOptions("detokenize", options, { skipSpecialTokens: ofType("boolean") });
@@ -156,7 +158,7 @@ export class Model implements AsyncDisposable {
 	 * How many tokens a prompt takes: of messages with the chat template around them, or of a text with the
 	 * tokens that {@link Model.generate} adds.
 	 *
-	 * @throws `invalid_argument` for a model without tokenizer
+	 * @throws `unsupported_format` for a model without tokenizer or, given messages, without chat template
 	 */
 	async countTokens(input: string | readonly Message[]): Promise<number> {
 		const checked = typeof input === "string" ? input : checkMessages("countTokens", input);
@@ -168,7 +170,8 @@ export class Model implements AsyncDisposable {
 	 *
 	 * @param options.addGenerationPrompt whether to end with the beginning of the assistant's answer; `true`
 	 * when left out
-	 * @throws `invalid_argument` for a model without chat template, and for messages that the template refuses
+	 * @throws `unsupported_format` for a model without chat template, `invalid_argument` for messages that the
+	 * template refuses
 	 */
 	async applyChatTemplate(
 		messages: readonly Message[],
@@ -191,7 +194,7 @@ export class Model implements AsyncDisposable {
 		checkOptions("logits", options, EVALUATION_RULES);
 		const input = checkTokenIds("logits", ids);
 		const { signal, onProgress } = options;
-		const values = await this.#use().evaluate(input, "logits", { signal, onEvent: onProgress });
+		const values = await this.#use().evaluate(input, "logits", { signal, onEvent: watcher(onProgress) });
 		const { vocabSize } = this.info.config;
 		return Array.from(input, (_, row) => values.subarray(row * vocabSize, (row + 1) * vocabSize));
 	}
@@ -210,7 +213,7 @@ export class Model implements AsyncDisposable {
 		checkOptions("perplexity", options, EVALUATION_RULES);
 		const checked = typeof input === "string" ? input : checkTokenIds("perplexity", input);
 		const { signal, onProgress } = options;
-		const losses = await this.#use().evaluate(checked, "nll", { signal, onEvent: onProgress });
+		const losses = await this.#use().evaluate(checked, "nll", { signal, onEvent: watcher(onProgress) });
 		if (losses.length === 0) {
 			throw new InvalidArgumentError("perplexity: the text must have at least two tokens.");
 		}

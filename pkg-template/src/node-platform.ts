@@ -3,19 +3,34 @@
 import { readFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
+import { InvalidArgumentError } from "./errors.js";
 import { openPath } from "./files/paths.js";
 import { Instance, Instances } from "./instances.js";
 import type { Platform } from "./local-engine.js";
 import { threadCount } from "./threads/count.js";
 import { sharedMemory } from "./threads/memory.js";
 import type { StartThread } from "./threads/team.js";
-import { type Build, bindings, chooseBuild } from "./wasm-build.js";
+import { type Build, bindings, checkModule, chooseBuild, explainCompileError } from "./wasm-build.js";
+
+async function readModule(url: URL) {
+	try {
+		return await readFile(url);
+	} catch (cause) {
+		throw new InvalidArgumentError(
+			`The engine's module could not be read from ${url}: ${(cause as Error).message}. In Node the option 'wasmUrl' must be a file: address.`,
+			{ cause },
+		);
+	}
+}
 
 async function instantiate(build: Build, wasmUrl: string | undefined): Promise<Instance> {
 	const api = await bindings(build);
 	// Node's entry lies one folder below the wasm modules.
 	const url = new URL(build.file, wasmUrl ?? new URL("..", import.meta.url));
-	const module = await WebAssembly.compile(await readFile(url));
+	const module = await WebAssembly.compile(await readModule(url)).catch((cause) =>
+		explainCompileError(cause, url.href),
+	);
+	checkModule(module, url.href);
 	const shared = build.isShared ? sharedMemory() : undefined;
 	const { memory } = await api.default({ module_or_path: module, memory: shared });
 	return new Instance(api, memory, module);

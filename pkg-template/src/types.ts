@@ -40,7 +40,8 @@ export interface LoadOptions {
 	device?: "auto" | "wasm" | "webgpu";
 	/**
 	 * Tokens that the context window holds, prompt and answer together; memory for the key-value cache is
-	 * proportional to it. The default is the model's own maximum, at most 4096.
+	 * proportional to it. The default is the model's own maximum, at most 4096; a value above that maximum is
+	 * limited to it, and `model.info.contextLength` tells the result.
 	 */
 	contextLength?: number;
 	/** How keys and values are kept: `"f16"` takes half the memory of `"f32"`. */
@@ -68,7 +69,8 @@ export interface LoadOptions {
 	 * elsewhere the model computes in one thread. Results do not depend on it; `model.info.threads` tells.
 	 */
 	threads?: "auto" | number;
-	/** Called as the load advances, some twenty times a second at most, and at each change of phase. */
+	/** Called as the load advances, some twenty times a second at most, and at each change of phase. What it throws is
+	 * reported as an uncaught error and does not end the load. */
 	onProgress?: (progress: LoadProgress) => void;
 	/** Stops the load; the promise rejects with an `aborted` error. */
 	signal?: AbortSignal;
@@ -104,15 +106,15 @@ export interface Message {
 export interface GenerationOptions {
 	/** The most tokens to generate, at least 1. The default is the model's own, or what is left of the context window. */
 	maxTokens?: number;
-	/** 0 always takes the likeliest token (greedy); higher values vary more. At least 0. */
+	/** 0 always takes the likeliest token (greedy); higher values vary more. 0 to 100. */
 	temperature?: number;
 	/** Samples among this many of the likeliest tokens; 0 means all of them. */
 	topK?: number;
-	/** Samples among the likeliest tokens whose probabilities add up to this. Above 0, at most 1. */
+	/** Samples among the likeliest tokens whose probabilities add up to this. 0 to 1; 0 leaves the likeliest one only. */
 	topP?: number;
 	/** Leaves out tokens less likely than this fraction of the likeliest one. 0 to 1. */
 	minP?: number;
-	/** Makes tokens that are in the context already less likely; 1 changes nothing. Above 0. */
+	/** Makes tokens that are in the context already less likely; 1 changes nothing. 0.01 to 100. */
 	repetitionPenalty?: number;
 	/** Makes sampling repeatable: the same seed gives the same text. A whole number, 0 to 2⁵³ − 1; random when left out. */
 	seed?: number;
@@ -268,7 +270,7 @@ export interface PerplexityResult {
 export interface EvaluationOptions {
 	/** Stops within one step; the promise rejects with an `aborted` error. */
 	signal?: AbortSignal;
-	/** Called after each step with the tokens done and in all. */
+	/** Called after each step with the tokens done and in all; what it throws does not end the evaluation. */
 	onProgress?: (progress: { done: number; total: number }) => void;
 }
 

@@ -137,6 +137,21 @@ test("failures of the network are network errors that say what to do", async () 
 	await fails(load(`${server.origin}/cut2.gguf`), "network", /cut after/);
 	server.routes.set("/page.gguf", { body: "<!DOCTYPE html><html>hi</html>" });
 	await fails(load(`${server.origin}/page.gguf`), "network", /HTML page instead of a file/);
+	server.routes.set("/owner/repo", { body: "<!doctype html><html>hi</html>" });
+	await fails(load(`${server.origin}/owner/repo`), "network", /is a web page, not a model.*\.gguf/);
+	const hub: typeof fetch = async (url) =>
+		String(url).endsWith("/repo")
+			? new Response("<!doctype html>", { headers: { "Content-Type": "text/html" } })
+			: new Response("", { status: 404 });
+	await fails(
+		loadModelIn(
+			{ hasFileSystem: true, host: () => localHost({ ...platform(), fetch: hub }) },
+			"https://huggingface.co/owner/repo",
+			{},
+		),
+		"network",
+		/is a web page.*Write hf:owner\/repo/,
+	);
 	server.routes.set("/private.gguf", { status: 401 });
 	await fails(load(`${server.origin}/private.gguf`), "network", /401.*private or gated/);
 	server.routes.set("/broken.gguf", { status: 503 });
@@ -205,9 +220,20 @@ test("paths of files and folders", async () => {
 		await load(join(folder, "noname"));
 		assert.deepEqual(names(), ["model.gguf"]);
 		await fails(load(join(folder, "none.gguf")), "invalid_argument", /no file or folder/);
+		await fails(load("file://host/x.gguf"), "invalid_argument", /names no file of this machine/);
 	} finally {
 		await rm(folder, { recursive: true });
 	}
+});
+
+test("what a progress callback throws is reported and does not end the load", async (context) => {
+	const reported = context.mock.method(console, "error", () => undefined);
+	const onProgress = () => {
+		throw new Error("mine");
+	};
+	const model = await load(gguf(10), { onProgress });
+	assert.equal((await model.logits([1, 2], { onProgress })).length, 2);
+	assert.ok(reported.mock.callCount() >= 4);
 });
 
 test("unknown and wrong options are refused by name", async () => {
@@ -218,6 +244,7 @@ test("unknown and wrong options are refused by name", async () => {
 	await wrong({ contextLength: 0 }, /'contextLength' must be a whole number from 1/);
 	await wrong({ kvCache: "q8" }, /'kvCache' must be "f32" or "f16"/);
 	await wrong({ signal: {} }, /AbortSignal/);
+	await wrong({ wasmUrl: "http://[" }, /'wasmUrl' is not an address/);
 	await fails(load(gguf(10), { device: "webgpu" }), "unsupported_browser", /WebGPU/);
 	await load(gguf(10), { contextLength: 8, kvCache: undefined });
 	assert.deepEqual(fake.log.loaderOptions, { contextLength: 8, threads: 1 });

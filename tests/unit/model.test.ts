@@ -247,6 +247,8 @@ test("options that do not exist, or are wrong, are refused at once", async () =>
 	wrong({ logprobs: true }, /no option 'logprobs'/);
 	wrong({ maxTokens: 0 }, /maxTokens/);
 	wrong({ temperature: Number.NaN }, /temperature/);
+	wrong({ temperature: 101 }, /from 0 to 100/);
+	wrong({ repetitionPenalty: 0 }, /from 0.01 to 100/);
 	wrong({ topP: 1.5 }, /from 0 to 1/);
 	wrong({ stop: [1] }, /stop/);
 	wrong({ stopTokens: [-1] }, /stopTokens/);

@@ -5,7 +5,7 @@ import { Composer } from "./chat/composer.ts";
 import { SettingsPanel } from "./chat/settings-panel.ts";
 import { showSuggestions } from "./chat/suggestions.ts";
 import { acceptDrops } from "./model/drop-target.ts";
-import { explain, isLoss } from "./model/errors.ts";
+import { explain, explainLoad, isLoss } from "./model/errors.ts";
 import { LoadProgressView } from "./model/load-progress.ts";
 import { ModelDialog } from "./model/model-dialog.ts";
 import { type HeldModel, ModelHost } from "./model/model-host.ts";
@@ -121,14 +121,30 @@ function showModel(held: HeldModel | undefined): void {
 	if (!chat.isEmpty) chat.note(`${held.name} answers from here on.`);
 }
 
+/** A model that was not made to chat: the engine runs it, but there is no conversation to have with it. */
+function cannotChat(held: HeldModel): Trouble {
+	const { hasTokenizer } = held.model.info;
+	return {
+		title: `${held.name} cannot chat`,
+		message: hasTokenizer
+			? "This model continues text: it brings no chat template, as base models do not."
+			: "This model brings no tokenizer, so it can take no text.",
+		advice: hasTokenizer
+			? "Choose a model that is made for chats, often named “instruct” or “chat”."
+			: "Load its folder, with the tokenizer's files, or choose another model.",
+		action: { label: "Choose another model", run: () => models.open(host.current) },
+	};
+}
+
 function answerTrouble(error: unknown, held: HeldModel): Trouble {
+	if (!held.model.info.hasTokenizer || !held.model.info.hasChatTemplate) return cannotChat(held);
 	const trouble: Trouble = { title: "The answer could not be given", ...explain(error) };
 	if (!isLoss(error)) return trouble;
 	return { ...trouble, action: { label: `Load ${held.name} again`, run: () => load(held.origin) } };
 }
 
 function loadTrouble(error: unknown, wanted: NamedSource): Trouble {
-	const trouble: Trouble = { title: `${wanted.name} could not be loaded`, ...explain(error) };
+	const trouble: Trouble = { title: `${wanted.name} could not be loaded`, ...explainLoad(error) };
 	const { current } = host;
 	if (!current) return { ...trouble, action: { label: "Try again", run: () => load(wanted) } };
 	if (trouble.code !== "out_of_memory")

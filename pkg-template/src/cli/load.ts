@@ -4,6 +4,7 @@ import type { Model } from "../model.js";
 import { loadModel } from "../node.js";
 import type { LoadOptions, LoadProgress } from "../types.js";
 import { formatBytes } from "./format.js";
+import { note, progressLine } from "./output.js";
 
 /** The options that every command with a model takes. */
 export interface LoadingOptions {
@@ -17,20 +18,12 @@ export interface LoadingOptions {
 	quiet?: boolean;
 }
 
-/** Draws a line that is overwritten on a terminal; elsewhere it says only what is being loaded. */
-function progressLine(model: string): (progress: LoadProgress) => void {
-	const { stderr } = process;
-	if (!stderr.isTTY) {
-		stderr.write(`loading ${model}\n`);
-		return () => undefined;
-	}
-	return ({ phase, file, loadedBytes, totalBytes, fraction }) => {
-		const percent = fraction === undefined ? "" : `${Math.floor(fraction * 100)} % `;
-		const total = totalBytes === undefined ? "" : ` of ${formatBytes(totalBytes)}`;
-		const line =
-			phase === "ready" ? "" : `${percent}${phase} ${file ?? ""} ${formatBytes(loadedBytes)}${total}`;
-		stderr.write(`\r\x1b[K${line.slice(0, (stderr.columns || 80) - 1)}`);
-	};
+/** How far a load is, in one line. */
+function describe({ phase, file, loadedBytes, totalBytes, fraction }: LoadProgress): string {
+	if (phase === "ready") return "";
+	const percent = fraction === undefined ? "" : `${Math.floor(fraction * 100)} % `;
+	const total = totalBytes === undefined ? "" : ` of ${formatBytes(totalBytes)}`;
+	return `${percent}${phase} ${file ?? ""} ${formatBytes(loadedBytes)}${total}`;
 }
 
 /** Loads a command's model. */
@@ -39,7 +32,9 @@ export async function loadForCommand(
 	options: LoadingOptions,
 	signal: AbortSignal | undefined,
 ): Promise<Model> {
-	const onProgress = options.quiet ? undefined : progressLine(source);
+	const line = progressLine(options.quiet);
+	// Where no line can be overwritten, say once what is being loaded.
+	if (!process.stderr.isTTY) note(`loading ${source}`, options.quiet);
 	try {
 		return await loadModel(source, {
 			contextLength: options.context,
@@ -49,11 +44,11 @@ export async function loadForCommand(
 			i2sLayout: options.i2sLayout,
 			device: options.device,
 			threads: options.threads,
-			onProgress,
+			onProgress: (progress) => line.show(describe(progress)),
 			signal,
 		});
 	} catch (error) {
-		if (onProgress && process.stderr.isTTY) process.stderr.write("\r\x1b[K");
+		line.clear();
 		throw error;
 	}
 }

@@ -9,6 +9,7 @@ import { generate } from "./generate.js";
 import { inspect } from "./inspect.js";
 import { interruptSignal } from "./interrupt.js";
 import { logits } from "./logits.js";
+import { endWithReader } from "./output.js";
 import { perplexity } from "./perplexity.js";
 import { tokenize } from "./tokenize.js";
 
@@ -48,7 +49,7 @@ function loading(command: Command): Command {
 function sampling(command: Command): Command {
 	return command
 		.option("-n, --max-tokens <count>", "most tokens to generate", integerOption(1))
-		.option("-t, --temperature <number>", "0 always takes the likeliest token", numberOption(0))
+		.option("-t, --temperature <number>", "0 always takes the likeliest token", numberOption(0, 100))
 		.option("--top-k <count>", "sample among the likeliest tokens only", integerOption(0))
 		.option("--top-p <share>", "sample among tokens that make up this probability", numberOption(0, 1))
 		.option(
@@ -59,7 +60,7 @@ function sampling(command: Command): Command {
 		.option(
 			"--repetition-penalty <factor>",
 			"make repeated tokens less likely (1: no change)",
-			numberOption(0),
+			numberOption(0.01, 100),
 		)
 		.option("--seed <integer>", "make sampling repeatable", integerOption(0))
 		.option("--stop <text...>", "end before any of these texts")
@@ -140,6 +141,7 @@ Exit codes: 0 success, 1 error, 2 wrong usage, 130 interrupted.`,
 /** Runs the program and tells its exit code. */
 async function run(argv: string[]): Promise<number> {
 	const signal = interruptSignal();
+	endWithReader();
 	try {
 		await buildProgram(signal).parseAsync(argv);
 		return 0;

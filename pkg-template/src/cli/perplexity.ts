@@ -4,10 +4,10 @@ import { readFile } from "node:fs/promises";
 import { InvalidArgumentError } from "../errors.js";
 import { f32Number } from "./format.js";
 import { type LoadingOptions, loadForCommand } from "./load.js";
-import { print, printJson, readStdin } from "./output.js";
+import { print, printJson, progressLine, readStdin } from "./output.js";
 
-async function readText(file: string | undefined): Promise<string> {
-	if (file === undefined) return readStdin("--text-file");
+async function readText(file: string | undefined, signal: AbortSignal): Promise<string> {
+	if (file === undefined) return readStdin("--text-file", signal);
 	try {
 		return await readFile(file, "utf8");
 	} catch (cause) {
@@ -21,9 +21,12 @@ export async function perplexity(
 	options: LoadingOptions & { textFile?: string; json?: boolean },
 	signal: AbortSignal,
 ): Promise<void> {
-	const text = await readText(options.textFile);
+	const text = await readText(options.textFile, signal);
 	const model = await loadForCommand(source, options, signal);
-	const result = await model.perplexity(text, { signal });
+	const line = progressLine(options.quiet);
+	const show = ({ done, total }: { done: number; total: number }) =>
+		line.show(`${Math.floor((100 * done) / total)} % evaluated, ${done} of ${total} tokens`);
+	const result = await model.perplexity(text, { signal, onProgress: show }).finally(line.clear);
 	if (options.json) {
 		await printJson({ ...result, losses: Array.from(result.losses, f32Number) });
 		return;

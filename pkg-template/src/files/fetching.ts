@@ -19,6 +19,17 @@ export interface Download {
 	close(): Promise<void>;
 }
 
+/** A server gave a page where a file was asked for. */
+export class PageError extends NetworkError {
+	constructor(url: string, status: number) {
+		super(
+			`${url} gave an HTML page instead of a file. Use the address of the file itself: on Hugging Face that has /resolve/ where the page has /blob/.`,
+			url,
+			{ status },
+		);
+	}
+}
+
 const ADVICE: Record<number, string> = {
 	401: "The file needs a login: it may be private or gated.",
 	403: "The server does not allow it: the file may be private or gated.",
@@ -104,11 +115,7 @@ export async function download(
 	const isPage = response.headers.get("content-type")?.toLowerCase().startsWith("text/html");
 	if (isPage || sniff(head) === "html") {
 		await close();
-		throw new NetworkError(
-			`${url} gave an HTML page instead of a file. Use the address of the file itself: on Hugging Face that has /resolve/ where the page has /blob/.`,
-			url,
-			{ status: response.status },
-		);
+		throw new PageError(url, response.status);
 	}
 	return { url: response.url || url, size, head, pieces: split(pieces), close };
 }

@@ -27,9 +27,21 @@ async function filesOf(directory: string): Promise<CheckpointFile[]> {
 	return Promise.all(wanted.map((name) => pathFile(join(directory, name))));
 }
 
+/** The path that a `file:` URL names. */
+function pathOfUrl(url: string): string {
+	try {
+		return fileURLToPath(url);
+	} catch (cause) {
+		const { message } = cause as Error;
+		throw new InvalidArgumentError(`'${url}' names no file of this machine: ${message}. Give a path.`, {
+			cause,
+		});
+	}
+}
+
 /** Opens a file or a folder; a safetensors file brings its folder's side files along. */
 export async function openPath(source: string, signal: AbortSignal | undefined): Promise<Checkpoint> {
-	const path = source.startsWith("file:") ? fileURLToPath(source) : source;
+	const path = source.startsWith("file:") ? pathOfUrl(source) : source;
 	try {
 		if ((await stat(path)).isDirectory()) return fileSet(await filesOf(path));
 		const file = await nameByContent(await pathFile(path), signal);

@@ -11,7 +11,7 @@ import {
 	SIDE_FILES,
 	shardNames,
 } from "./checkpoint.js";
-import { type Download, download, remoteSize } from "./fetching.js";
+import { type Download, download, PageError, remoteSize } from "./fetching.js";
 import { sniff } from "./sniff.js";
 
 /** How the files of a URL are fetched. */
@@ -51,6 +51,29 @@ function isAbsent(error: unknown): boolean {
 	return error instanceof NetworkError && error.status !== undefined && error.status < 500;
 }
 
+/** The error for the address of a web page, such as a model's on a hub. */
+function pageRefusal(url: string, { status }: NetworkError): NetworkError {
+	const { hostname, pathname } = new URL(url);
+	const isHub = hostname === "huggingface.co" || hostname === "hf.co";
+	const [owner, repo] = pathname.split("/").filter(Boolean);
+	const advice =
+		isHub && owner && repo
+			? `Write hf:${owner}/${repo} for this model, or hf:${owner}/${repo}/FILE for one file of it.`
+			: "Give the address of a .gguf or .safetensors file itself, or of a folder that has config.json; a model on Hugging Face is written hf:owner/repo.";
+	return new NetworkError(`${url} is a web page, not a model. ${advice}`, url, { status });
+}
+
+/** A folder whose own address gave a page: without a config.json, the page is what was given. */
+function explainingPage(found: Checkpoint, url: string, page: PageError): Checkpoint {
+	return {
+		...found,
+		sideFiles: (signal) =>
+			found.sideFiles(signal).catch((error) => {
+				throw isAbsent(error) ? pageRefusal(url, page) : error;
+			}),
+	};
+}
+
 /** A folder's file beside `base`, keeping the query, which may hold a signature. */
 function sibling(base: URL, name: string): string {
 	const url = new URL(encodeURIComponent(name), base);
@@ -69,6 +92,7 @@ function folder(base: URL, fetcher: Fetch, chosen: string | undefined): Checkpoi
 					readSideFile(at(name), signal).catch((error) => {
 						if (!isAbsent(error)) throw error;
 						if (name !== "config.json") return undefined;
+						if (error instanceof PageError) throw pageRefusal(base.href, error);
 						const { message, status } = error as NetworkError;
 						throw new NetworkError(
 							`There is no config.json in ${base.href}, so this is not the folder of a model. Give the address of a folder that has one, or of a .gguf file. (${message})`,
@@ -103,7 +127,9 @@ async function probe(url: string, fetcher: Fetch, signal: AbortSignal | undefine
 		found = await download(url, fetcher, signal);
 	} catch (error) {
 		if (!isAbsent(error)) throw error;
-		return folder(folderOf(url), fetcher, undefined);
+		// A page may also be what a server of a folder, or of a single-page app, gives: config.json tells.
+		const found = folder(folderOf(url), fetcher, undefined);
+		return error instanceof PageError ? explainingPage(found, url, error) : found;
 	}
 	const format = sniff(found.head);
 	if (format === "gguf" || format === "safetensors") {

@@ -10,7 +10,8 @@ const ADVICE: Readonly<Record<string, string>> = {
 	integrity_mismatch: "The file is not the one that was expected. Download it again from a source you trust.",
 	quota_exceeded: "The browser has no room left for this site. Free some storage and try again.",
 	out_of_memory: "Close other tabs, or choose a smaller model.",
-	context_overflow: "Start a new chat, or shorten the message or the system prompt.",
+	context_overflow:
+		"The message is too long for this model's context. Shorten it or the system prompt, or choose a model with a larger context.",
 	device_lost: "The graphics device went away. Load the model again.",
 	unsupported_browser: "Use a current version of Chrome, Edge, Firefox or Safari.",
 	invalid_argument: "Check the settings, or reset them to their defaults.",
@@ -21,6 +22,18 @@ export interface ErrorText {
 	message: string;
 	code?: string;
 	advice?: string;
+}
+
+/** What to tell when no model can be loaded from what a visitor named. */
+const LOAD_ADVICE: Readonly<Record<string, string>> = {
+	invalid_argument:
+		"Give the address of a .gguf file or of a model's folder, or hf:owner/repo for a model on Hugging Face.",
+};
+
+/** An error of a load. */
+export function explainLoad(error: unknown): ErrorText {
+	const known = explain(error);
+	return { ...known, advice: LOAD_ADVICE[known.code ?? ""] ?? known.advice };
 }
 
 export function explain(error: unknown): ErrorText {
