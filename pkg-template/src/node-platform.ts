@@ -56,7 +56,9 @@ export function nodePlatform(fetcher: typeof fetch = fetch): Platform {
 		openPath,
 		startThread,
 		async instantiate(wasmUrl, wanted) {
-			const threads = threadCount(wanted, availableParallelism());
+			// A thread that sleeps keeps a process from ending: a program that may not dispose of its model asks for
+			// threads itself.
+			const threads = wanted === "auto" ? 1 : threadCount(wanted, availableParallelism());
 			const build = await chooseBuild(threads);
 			const instance = await instances.get(build.file, () => instantiate(build, wasmUrl));
 			return { instance, threads };

@@ -66,7 +66,8 @@ export interface LoadOptions {
 	 * How many threads compute. `"auto"` (the default) is about as many as there are physical cores, at most 8,
 	 * and leaves one to the page. A number asks for that many; more than the machine has cores are never
 	 * started. Threads need a cross-origin isolated page ({@link capabilities} names the headers) and a worker:
-	 * elsewhere the model computes in one thread. Results do not depend on it; `model.info.threads` tells.
+	 * elsewhere the model computes in one thread. In Node `"auto"` is one thread; a process with more ends only
+	 * after {@link Model.dispose}. Results do not depend on it; `model.info.threads` tells.
 	 */
 	threads?: "auto" | number;
 	/** Called as the load advances, some twenty times a second at most, and at each change of phase. What it throws is

@@ -29,7 +29,7 @@ async function answer(model: Model, messages: Message[], options: ChatOptions, s
 
 /** Holds a conversation until the input ends. */
 export async function chat(source: string, options: ChatOptions, signal: AbortSignal): Promise<void> {
-	const model = await loadForCommand(source, options, signal);
+	await using model = await loadForCommand(source, options, signal);
 	// From here on Ctrl-C stops an answer, not the program.
 	process.removeAllListeners("SIGINT");
 	const start: Message[] = options.system ? [{ role: "system", content: options.system }] : [];

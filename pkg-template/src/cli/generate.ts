@@ -21,7 +21,7 @@ export function speedLine({ usage, timing }: GenerationResult): string {
 /** Continues a text on stdout. */
 export async function generate(source: string, options: GenerateOptions, signal: AbortSignal): Promise<void> {
 	const prompt = options.ids ?? options.prompt ?? (await readStdin("--prompt or --ids", signal));
-	const model = await loadForCommand(source, options, signal);
+	await using model = await loadForCommand(source, options, signal);
 	const stream = model.generate(prompt, { ...samplingOf(options), signal });
 	if (options.json) {
 		await printJson(await stream);

@@ -1,7 +1,9 @@
 // Loads the model of a command, with progress on stderr.
 
+import { availableParallelism } from "node:os";
 import type { Model } from "../model.js";
 import { loadModel } from "../node.js";
+import { threadCount } from "../threads/count.js";
 import type { LoadOptions, LoadProgress } from "../types.js";
 import { formatBytes } from "./format.js";
 import { note, progressLine } from "./output.js";
@@ -43,7 +45,7 @@ export async function loadForCommand(
 			embedding: options.embedding,
 			i2sLayout: options.i2sLayout,
 			device: options.device,
-			threads: options.threads,
+			threads: options.threads ?? threadCount("auto", availableParallelism()),
 			onProgress: (progress) => line.show(describe(progress)),
 			signal,
 		});

@@ -28,7 +28,7 @@ export async function logits(
 	options: LoadingOptions & { ids: number[]; json?: boolean },
 	signal: AbortSignal,
 ): Promise<void> {
-	const model = await loadForCommand(source, options, signal);
+	await using model = await loadForCommand(source, options, signal);
 	const rows = await model.logits(options.ids, { signal });
 	rows.forEach(checkFinite);
 	if (options.json) {

@@ -22,7 +22,7 @@ export async function perplexity(
 	signal: AbortSignal,
 ): Promise<void> {
 	const text = await readText(options.textFile, signal);
-	const model = await loadForCommand(source, options, signal);
+	await using model = await loadForCommand(source, options, signal);
 	const line = progressLine(options.quiet);
 	const show = ({ done, total }: { done: number; total: number }) =>
 		line.show(`${Math.floor((100 * done) / total)} % evaluated, ${done} of ${total} tokens`);

@@ -11,7 +11,7 @@ export async function tokenize(
 	options: LoadingOptions & { special: boolean; json?: boolean },
 	signal: AbortSignal,
 ): Promise<void> {
-	const model = await loadForCommand(source, options, signal);
+	await using model = await loadForCommand(source, options, signal);
 	const ids = Array.from(await model.tokenize(text, { addSpecialTokens: options.special }));
 	const tokens = await Promise.all(ids.map((id) => model.detokenize([id])));
 	if (options.json) {
