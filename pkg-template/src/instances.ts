@@ -9,7 +9,7 @@ export class Instance {
 	readonly api: WasmApi;
 	readonly memory: WebAssembly.Memory;
 	readonly module: WebAssembly.Module;
-	readonly #listeners = new Set<(error: SternaError) => void>();
+	readonly #listeners = new Set<() => void>();
 	#lost: SternaError | undefined;
 
 	constructor(api: WasmApi, memory: WebAssembly.Memory, module: WebAssembly.Module) {
@@ -24,12 +24,12 @@ export class Instance {
 	}
 
 	/** Calls `listener` when the instance is lost. */
-	onLost(listener: (error: SternaError) => void): void {
+	onLost(listener: () => void): void {
 		this.#listeners.add(listener);
 	}
 
 	/** Takes a listener back. */
-	offLost(listener: (error: SternaError) => void): void {
+	offLost(listener: () => void): void {
 		this.#listeners.delete(listener);
 	}
 
@@ -39,7 +39,7 @@ export class Instance {
 		const known = toSternaError(error);
 		if (!isTrap(error)) return known;
 		this.#lost = known;
-		for (const listener of this.#listeners) listener(known);
+		for (const listener of this.#listeners) listener();
 		return known;
 	}
 }

@@ -69,38 +69,37 @@ class LocalEngine implements Engine {
 	readonly info: ModelInfo;
 	readonly #model: WasmModel;
 	readonly #instance: Instance;
-	readonly #team: Team;
 	readonly #stats: Omit<ModelStats, "memory">;
 	readonly #queue = new JobQueue();
+	readonly #endThreads: () => void;
 	#lost: SternaError | undefined;
 
 	constructor(instance: Instance, team: Team, model: WasmModel, load: ModelStats["load"]) {
 		this.#instance = instance;
-		this.#team = team;
 		this.#model = model;
 		this.#stats = { load, generations: 0, promptTokens: 0, completionTokens: 0 };
-		instance.onLost(this.#lose);
+		// Holds on to the threads only: a model that its user has forgotten can still be collected and freed.
+		this.#endThreads = () => team.terminate();
+		instance.onLost(this.#endThreads);
 		const { memory: _, ...info } = model.info();
 		this.info = { ...info, device: "wasm" };
 	}
 
 	/** Calls into wasm; after a trap, in this model or in another of its instance, every call fails as that one did. */
 	#call<T>(use: (model: WasmModel) => T): T {
-		if (this.#lost) throw this.#lost;
+		const lost = this.#lost ?? this.#instance.lost;
+		if (lost) throw lost;
 		try {
 			return use(this.#model);
 		} catch (error) {
 			const known = this.#instance.explain(error);
-			if (known.code === "internal" || known.code === "device_lost") this.#lose(known);
+			if (known.code === "internal" || known.code === "device_lost") {
+				this.#lost = known;
+				if (!this.#instance.lost) this.#endThreads();
+			}
 			throw known;
 		}
 	}
-
-	readonly #lose = (error: SternaError): void => {
-		if (this.#lost) return;
-		this.#lost = error;
-		this.#team.terminate();
-	};
 
 	#promptIds(prompt: Prompt): Uint32Array {
 		switch (prompt.kind) {
@@ -214,8 +213,8 @@ class LocalEngine implements Engine {
 
 	async dispose(): Promise<void> {
 		await this.#queue.close(new AbortedError("The model was disposed of."));
-		this.#instance.offLost(this.#lose);
-		if (!this.#lost) this.#call((model) => model.free());
+		this.#instance.offLost(this.#endThreads);
+		if (!this.#lost && !this.#instance.lost) this.#call((model) => model.free());
 	}
 }
 
