@@ -96,6 +96,12 @@ const ask = (on: Page, content: string) =>
 		return { streamed, ...(await stream) };
 	}, content);
 
+/** Waits until the page has so many workers: the browser tells of their end a little later. */
+async function waitForWorkers(page: Page, count: number): Promise<void> {
+	for (let tries = 0; page.workers().length !== count && tries < 100; tries++) await page.waitForTimeout(50);
+	assert.equal(page.workers().length, count);
+}
+
 for (const [name, path] of [
 	["an import map", "/app/page.html"],
 	["a Vite build", "/app/bundled/dist/index.html"],
@@ -106,7 +112,7 @@ for (const [name, path] of [
 			await load(opened.page, "/bit-7m/", { worker });
 			// The engine's worker, and those of its further threads.
 			const threads = await opened.page.evaluate(() => window.model!.info.threads);
-			assert.equal(opened.page.workers().length, worker ? threads : 0);
+			await waitForWorkers(opened.page, worker ? threads : 0);
 			const result = await ask(opened.page, "What is the capital of Japan?");
 			assert.equal(result.text, "The capital of Japan is Tokyo.");
 			assert.equal(result.streamed, result.text);
@@ -307,8 +313,7 @@ describe("the embedded model in a worker", () => {
 
 	test("disposing ends the workers", async () => {
 		await page.evaluate(() => window.model!.dispose());
-		await new Promise((resolve) => setTimeout(resolve, 200));
-		assert.equal(page.workers().length, 0);
+		await waitForWorkers(page, 0);
 	});
 });
 
@@ -434,7 +439,6 @@ test("a load reports its progress, and an abort ends it and its download", async
 	assert.match(outcome.message, /changed my mind/);
 	assert.ok(outcome.after < 300, `${outcome.after} ms`);
 	assert.ok(outcome.seen.length > 3 && outcome.seen.every(({ phase }) => phase === "download"));
-	await new Promise((resolve) => setTimeout(resolve, 200));
 	assert.ok(server.aborted > before_, "the download was ended");
 });
 
