@@ -98,7 +98,7 @@ const ask = (on: Page, content: string) =>
 
 /** Waits until the page has so many workers: the browser tells of their end a little later. */
 async function waitForWorkers(page: Page, count: number): Promise<void> {
-	for (let tries = 0; page.workers().length !== count && tries < 100; tries++) await page.waitForTimeout(50);
+	for (let tries = 0; page.workers().length !== count && tries < 600; tries++) await page.waitForTimeout(50);
 	assert.equal(page.workers().length, count);
 }
 

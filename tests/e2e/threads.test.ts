@@ -80,7 +80,7 @@ async function workers(): Promise<string[]> {
 /** Waits until the browser runs this many workers. */
 async function workersBecome(count: number): Promise<void> {
 	for (let tries = 0; (await workers()).length !== count; tries += 1) {
-		assert.ok(tries < 50, `${count} workers expected, not ${await workers()}`);
+		assert.ok(tries < 300, `${count} workers expected, not ${await workers()}`);
 		await new Promise((resolve) => setTimeout(resolve, 100));
 	}
 }
