@@ -107,8 +107,8 @@ for (const [name, path] of [
 	["a Vite build", "/app/bundled/dist/index.html"],
 ] as const) {
 	test(`a page with ${name} chats, in a worker and in-process`, async () => {
-		const opened = await openPage(browser, `${server.origin}${path}`);
 		for (const worker of [true, false]) {
+			const opened = await openPage(browser, `${server.origin}${path}`);
 			await load(opened.page, "/bit-7m/", { worker });
 			// The engine's worker, and those of its further threads.
 			const threads = await opened.page.evaluate(() => window.model!.info.threads);
@@ -118,9 +118,9 @@ for (const [name, path] of [
 			assert.equal(result.streamed, result.text);
 			assert.equal(result.finishReason, "stop");
 			assert.ok(result.timing.decodeTps > 0 && result.timing.prefillTps > 0);
+			assert.deepEqual(opened.errors, []);
+			await opened.page.close();
 		}
-		assert.deepEqual(opened.errors, []);
-		await opened.page.close();
 	});
 }
 
