@@ -107,9 +107,6 @@ impl<B: Backend> Engine<B> {
                  or add a chat_template.jinja"
             )
         })?;
-        if messages.is_empty() {
-            return Err(invalid!("the conversation is empty: give at least one message"));
-        }
         let tokens = |given: Option<String>, ours: &Option<String>| given.or_else(|| ours.clone());
         let options = RenderOptions {
             bos_token: tokens(options.bos_token, &self.text.bos_token),
