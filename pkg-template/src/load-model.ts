@@ -14,9 +14,9 @@ const url: Rule = (value) => (value instanceof URL ? undefined : "must be a URL"
 const LOAD_RULES = {
 	device: oneOf("auto", "wasm", "webgpu"),
 	contextLength: integer(1, 2 ** 32 - 1),
-	kvCache: oneOf("f32", "f16"),
+	kvCache: oneOf("f32", "f16", "q8"),
 	activations: oneOf("auto", "int8", "float"),
-	embedding: oneOf("auto", "file", "f16", "q8"),
+	embedding: oneOf("auto", "file", "f16", "q8", "q4"),
 	i2sLayout: oneOf("x86", "arm"),
 	threads: either(oneOf("auto"), integer(1)),
 	onProgress: ofType("function"),
