@@ -1,8 +1,9 @@
 // What a checkpoint is, from its headers: the weights themselves are not read.
 
 import { SternaError, toSternaError } from "./errors.js";
+import { Access, type AccessSettings } from "./files/access.js";
 import type { CheckpointFile } from "./files/checkpoint.js";
-import { openSource } from "./files/open.js";
+import { type OpenContext, openSource } from "./files/open.js";
 import type { SourceSpec } from "./files/source.js";
 import { pushSideFile, pushWeights } from "./loading.js";
 import type { Platform } from "./local-engine.js";
@@ -61,16 +62,34 @@ function merge(reports: InspectReport[]): InspectReport {
 	};
 }
 
+/** What is looked at, and how. */
+export interface Inspection {
+	source: SourceSpec;
+	/** How the model would be loaded. */
+	options: LoaderOptions;
+	/** How its files are got. Nothing is stored by looking at them. */
+	access: AccessSettings;
+	wasmUrl?: string;
+}
+
+/** A file of a model, and how much of it is stored. */
+export interface InspectedFile {
+	name: string;
+	size?: number;
+	cachedBytes: number;
+}
+
 /** Reads a checkpoint's headers. */
 export async function inspectModel(
 	platform: Platform,
-	source: SourceSpec,
-	options: LoaderOptions,
+	{ source, options, access: settings, wasmUrl }: Inspection,
 	signal: AbortSignal | undefined,
-): Promise<InspectReport> {
+): Promise<{ report: InspectReport; files: InspectedFile[] }> {
 	try {
-		const { instance } = await platform.instantiate(undefined, 1);
-		const checkpoint = await openSource(source, platform, signal);
+		const { instance } = await platform.instantiate(wasmUrl, 1);
+		const context: OpenContext = platform;
+		const access = await Access.open({ ...settings, isReadOnly: true }, context, {});
+		const checkpoint = await openSource(source, context, access, signal);
 		const sideFiles = await checkpoint.sideFiles(signal);
 		const withLoader: WithLoader = async (use) => {
 			const loader = new instance.api.Loader(options);
@@ -85,11 +104,27 @@ export async function inspectModel(
 		};
 		const weights = await withLoader((loader) => checkpoint.weights(loader.shards(), signal));
 		const reports: InspectReport[] = [];
+		const files: InspectedFile[] = sideFiles.map(({ name, bytes, cachedBytes }) => ({
+			name,
+			size: bytes.length,
+			cachedBytes,
+		}));
 		// A loader wants each file whole before the next one, so every shard gets its own.
 		for (const file of weights) {
-			reports.push(await withLoader((loader) => inspectFile(loader, file, signal)));
+			let size = file.size;
+			const measured: CheckpointFile = {
+				name: file.name,
+				async open(signal) {
+					const opened = await file.open(signal);
+					size ??= opened.size ?? opened.likelySize;
+					return opened;
+				},
+			};
+			reports.push(await withLoader((loader) => inspectFile(loader, measured, signal)));
+			const cachedBytes = file.look ? (await file.look()).stored : (size ?? 0);
+			files.push({ name: file.name, size, cachedBytes });
 		}
-		return merge(reports);
+		return { report: merge(reports), files };
 	} catch (error) {
 		throw toSternaError(error);
 	}
