@@ -70,7 +70,7 @@ async function remove({ store, name, state }: Located): Promise<void> {
 	try {
 		await store.backend.remove(name);
 	} finally {
-		release();
+		await release();
 	}
 }
 
@@ -105,7 +105,7 @@ async function damagedBytes(
 		}
 		return damaged;
 	} finally {
-		release();
+		await release();
 	}
 }
 

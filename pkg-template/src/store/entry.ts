@@ -10,7 +10,7 @@ export const BLOCK = 1 << 20;
 
 /** How much may be written before it is made durable: what a crash costs at most. */
 const COMMIT_BYTES = 16 * BLOCK;
-const COMMIT_INTERVAL = 1000;
+const COMMIT_INTERVAL = 300;
 
 /** What a journal says. */
 export interface EntryState {

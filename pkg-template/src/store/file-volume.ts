@@ -12,11 +12,17 @@ export interface SyncFile {
 	close(): void;
 }
 
-/** Writes all bytes: one call may write fewer, as when the disk is nearly full. */
+/**
+ * Writes all bytes. One call may write fewer, and where the quota is used up, Chromium returns a negative error
+ * number as an unsigned one in place of throwing.
+ */
 function writeAll(file: SyncFile, bytes: Uint8Array, at: number): void {
 	for (let done = 0; done < bytes.length; ) {
-		const count = file.write(bytes.subarray(done), { at: at + done });
-		if (count <= 0) throw new Error("The disk took no more bytes.");
+		const left = bytes.subarray(done);
+		const count = file.write(left, { at: at + done });
+		if (count <= 0 || count > left.length) {
+			throw new DOMException("The storage took no more bytes.", "QuotaExceededError");
+		}
 		done += count;
 	}
 }

@@ -2,8 +2,8 @@
 
 import { abortedBy, throwIfAborted } from "../errors.js";
 
-/** Gives a lock back. */
-export type Release = () => void;
+/** Gives a lock back; resolves when others can have it. */
+export type Release = () => Promise<void>;
 
 /** Locks by name. */
 export interface Locks {
@@ -16,15 +16,19 @@ export interface Locks {
 /** Holds a lock until the function that it gives is called. */
 function hold(name: string, options: LockOptions): Promise<Release | undefined> {
 	return new Promise((resolve, reject) => {
-		navigator.locks
-			.request(name, options, (lock) => {
-				if (!lock) {
-					resolve(undefined);
-					return undefined;
-				}
-				return new Promise<void>((release) => resolve(release));
-			})
-			.catch(reject);
+		const held: Promise<unknown> = navigator.locks.request(name, options, (lock) => {
+			if (!lock) {
+				resolve(undefined);
+				return undefined;
+			}
+			return new Promise<void>((end) =>
+				resolve(async () => {
+					end();
+					await held;
+				}),
+			);
+		});
+		held.catch(reject);
 	});
 }
 
@@ -65,7 +69,7 @@ export class LocalLocks implements Locks {
 		const lock = held ?? { mode, count: 0 };
 		lock.count += 1;
 		this.#held.set(name, lock);
-		return () => this.#release(name, lock);
+		return async () => this.#release(name, lock);
 	}
 
 	#release(name: string, lock: { count: number }): void {

@@ -95,16 +95,16 @@ export class StoredFile implements CheckpointFile {
 				if (complete && (await this.#isCurrent(complete, signal)))
 					return await this.#read(complete, shared, signal);
 			} catch (error) {
-				shared();
+				await shared();
 				throw error;
 			}
-			shared();
+			await shared();
 		}
 		const release = await this.#lock("exclusive", signal);
 		try {
 			return await this.#fetch(release, signal);
 		} catch (error) {
-			release();
+			await release();
 			throw error;
 		}
 	}
@@ -175,7 +175,7 @@ export class StoredFile implements CheckpointFile {
 				if (!bytes) {
 					// Others may read at the same time, so what is repaired needs the lock of a writer.
 					await entry.close();
-					unlock?.();
+					await unlock?.();
 					unlock = undefined;
 					unlock = await this.#lock("exclusive", signal);
 					entry = await this.#repair(stored, index, signal);
@@ -186,7 +186,7 @@ export class StoredFile implements CheckpointFile {
 			}
 		} finally {
 			await entry.close();
-			unlock?.();
+			await unlock?.();
 		}
 	}
 
@@ -381,7 +381,7 @@ export class StoredFile implements CheckpointFile {
 			downloader.stop();
 			controller.abort();
 			if (isOpen) await entry.close();
-			release();
+			await release();
 		}
 	}
 
@@ -400,7 +400,7 @@ export class StoredFile implements CheckpointFile {
 		try {
 			yield* this.#unstored(transfer, await this.#verifier(remote));
 		} finally {
-			release();
+			await release();
 		}
 	}
 
