@@ -9,58 +9,35 @@ import { pushSideFile, pushWeights } from "./loading.js";
 import type { Platform } from "./local-engine.js";
 import type { InspectReport, LoaderOptions, WasmLoader } from "./wasm-api.js";
 
-/** What a function makes of a new loader, which is freed afterwards. */
-type WithLoader = <T>(use: (loader: WasmLoader) => T | Promise<T>) => Promise<T>;
-
-/** Reads the header of one file of weights and reports on it. */
-async function inspectFile(
+/** Reads the header of one file of weights. */
+async function readHeader(
 	loader: WasmLoader,
 	file: CheckpointFile,
 	signal: AbortSignal | undefined,
-): Promise<InspectReport> {
-	try {
-		await pushWeights(loader, file, signal, () => loader.headerReady());
-	} catch (error) {
-		// A model that cannot be run can still be described, once its header is read.
-		if (toSternaError(error).code !== "unsupported_format" || error instanceof SternaError) throw error;
-		try {
-			return loader.inspect();
-		} catch {
-			throw error;
-		}
-	}
-	return loader.inspect();
+): Promise<void> {
+	let isReady = false;
+	await pushWeights(loader, file, signal, () => {
+		isReady = loader.headerReady();
+		return isReady;
+	});
+	if (isReady) loader.skipRest();
+	// The file ended before its header did: this tells what is wrong with it.
+	else loader.endFile();
 }
 
-/** One report of a checkpoint's parts. */
-function merge(reports: InspectReport[]): InspectReport {
-	const [first, ...others] = reports as [InspectReport, ...InspectReport[]];
-	const sum = (of: (report: InspectReport) => number) =>
-		reports.reduce((total, report) => total + of(report), 0);
-	if (others.length === 0) return first;
-	const encodings = new Map<string, InspectReport["encodings"][number]>();
-	for (const { encoding, tensors, parameters, bytes } of reports.flatMap((report) => report.encodings)) {
-		const known = encodings.get(encoding) ?? { encoding, tensors: 0, parameters: 0, bytes: 0 };
-		encodings.set(encoding, {
-			encoding,
-			tensors: known.tensors + tensors,
-			parameters: known.parameters + parameters,
-			bytes: known.bytes + bytes,
-		});
+/** The report on what was read; a model that cannot be run can still be described, once a header is read. */
+function reportAfter(loader: WasmLoader, failure: unknown): InspectReport {
+	const isRefused = toSternaError(failure).code === "unsupported_format" || isPart(failure);
+	if (failure instanceof SternaError || !isRefused) throw failure;
+	try {
+		return loader.inspect();
+	} catch {
+		throw failure;
 	}
-	const weights = sum((report) => report.memory?.weights ?? 0);
-	const problem = reports.find((report) => report.problem)?.problem;
-	return {
-		...first,
-		supported: reports.every((report) => report.supported),
-		problem,
-		parameters: sum((report) => report.parameters),
-		encodings: [...encodings.values()],
-		fileBytes: sum((report) => report.fileBytes),
-		tensors: reports.flatMap((report) => report.tensors),
-		memory: first.memory && { ...first.memory, weights, total: weights + first.memory.kvCache },
-	};
 }
+
+/** Whether a file was refused as one part of a model, which can be described by itself. */
+const isPart = (failure: unknown) => toSternaError(failure).code === "invalid_argument";
 
 /** What is looked at, and how. */
 export interface Inspection {
@@ -91,41 +68,45 @@ export async function inspectModel(
 		const access = await Access.open({ ...settings, isReadOnly: true }, context, {});
 		const checkpoint = await openSource(source, context, access, signal);
 		const sideFiles = await checkpoint.sideFiles(signal);
-		const withLoader: WithLoader = async (use) => {
-			const loader = new instance.api.Loader(options);
-			try {
-				for (const file of sideFiles) pushSideFile(loader, file);
-				return await use(loader);
-			} catch (error) {
-				throw instance.explain(error);
-			} finally {
-				if (!instance.lost) loader.free();
-			}
-		};
-		const weights = await withLoader((loader) => checkpoint.weights(loader.shards(), signal));
-		const reports: InspectReport[] = [];
 		const files: InspectedFile[] = sideFiles.map(({ name, bytes, cachedBytes }) => ({
 			name,
 			size: bytes.length,
 			cachedBytes,
 		}));
-		// A loader wants each file whole before the next one, so every shard gets its own.
-		for (const file of weights) {
-			let size = file.size;
-			const measured: CheckpointFile = {
-				name: file.name,
-				async open(signal) {
-					const opened = await file.open(signal);
-					size ??= opened.size ?? opened.likelySize;
-					return opened;
-				},
-			};
-			reports.push(await withLoader((loader) => inspectFile(loader, measured, signal)));
-			const cachedBytes = file.look ? (await file.look()).stored : (size ?? 0);
-			files.push({ name: file.name, size, cachedBytes });
+		const loader = new instance.api.Loader(options);
+		try {
+			for (const file of sideFiles) pushSideFile(loader, file);
+			let failure: unknown;
+			for (const file of await checkpoint.weights(loader.shards(), signal)) {
+				const measured = measuring(file);
+				// After a problem the sizes of further files still count.
+				if (!failure) await readHeader(loader, measured, signal).catch((error) => (failure = error));
+				files.push(await measured.found());
+			}
+			return { report: failure ? reportAfter(loader, failure) : loader.inspect(), files };
+		} catch (error) {
+			throw instance.explain(error);
+		} finally {
+			if (!instance.lost) loader.free();
 		}
-		return { report: merge(reports), files };
 	} catch (error) {
 		throw toSternaError(error);
 	}
+}
+
+/** A file that remembers its size when it is opened. */
+function measuring(file: CheckpointFile) {
+	let { size } = file;
+	return {
+		name: file.name,
+		async open(signal: AbortSignal | undefined) {
+			const opened = await file.open(signal);
+			size ??= opened.size ?? opened.likelySize;
+			return opened;
+		},
+		async found(): Promise<InspectedFile> {
+			const cachedBytes = file.look ? (await file.look()).stored : (size ?? 0);
+			return { name: file.name, size, cachedBytes };
+		},
+	};
 }
