@@ -1,6 +1,6 @@
 // Streams a checkpoint's bytes into the wasm loader, reporting progress and stopping between two pieces.
 
-import { CorruptFileError, throwIfAborted } from "./errors.js";
+import { CorruptFileError, throwIfAborted, toSternaError } from "./errors.js";
 import { type Checkpoint, type CheckpointFile, refusal, type SideFile } from "./files/checkpoint.js";
 import { sniff } from "./files/sniff.js";
 import type { ProgressMeter } from "./progress.js";
@@ -41,6 +41,19 @@ export async function pushWeights(
 	if (!isBegun) throw new CorruptFileError(`${file.name} is empty: get the file again.`);
 }
 
+/** Does something with a file; when the file turns out to be damaged, its stored copy is not used again. */
+async function reading(
+	file: Pick<CheckpointFile, "discard">,
+	work: () => void | Promise<void>,
+): Promise<void> {
+	try {
+		await work();
+	} catch (error) {
+		if (toSternaError(error).code === "corrupt_file") await file.discard?.().catch(() => undefined);
+		throw error;
+	}
+}
+
 /**
  * Reads a whole checkpoint into the loader.
  *
@@ -54,7 +67,7 @@ export async function feedCheckpoint(
 ): Promise<number> {
 	for (const file of await checkpoint.sideFiles(signal)) {
 		throwIfAborted(signal);
-		pushSideFile(loader, file);
+		await reading(file, () => pushSideFile(loader, file));
 		meter.addCached(file.cachedBytes);
 		meter.advance(file.bytes.length);
 	}
@@ -73,12 +86,14 @@ export async function feedCheckpoint(
 				return opened;
 			},
 		};
-		await pushWeights(loader, measured, signal, async (bytes) => {
-			meter.advance(bytes);
-			await meter.gate?.opened(signal);
-			return false;
+		await reading(file, async () => {
+			await pushWeights(loader, measured, signal, async (bytes) => {
+				meter.advance(bytes);
+				await meter.gate?.opened(signal);
+				return false;
+			});
+			loader.endFile();
 		});
-		loader.endFile();
 		remaining.delete(file);
 	}
 	meter.enter("load");

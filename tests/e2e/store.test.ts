@@ -17,13 +17,10 @@ import {
 	requestsFor,
 	serveModel,
 	sternaPage,
+	TEST_PAGE,
 	tryLoad,
 	WEIGHTS,
 } from "../support/store-page.js";
-
-const PAGE = `<!doctype html><title>test</title>
-<script type="importmap">{ "imports": { "sterna": "/app/node_modules/sterna/index.js" } }</script>
-<script type="module">import * as sterna from "sterna"; window.sterna = sterna;</script>`;
 
 const BLOCK = 1 << 20;
 const FILE = "/m/model.safetensors";
@@ -37,7 +34,7 @@ let url: string;
 
 before(async () => {
 	app = await installPacked();
-	await writeFile(join(app.folder, "page.html"), PAGE);
+	await writeFile(join(app.folder, "page.html"), TEST_PAGE);
 	server = await serveFolders({ "/app/": app.folder });
 	url = `${server.origin}/app/page.html`;
 	browser = await launch();
@@ -50,8 +47,7 @@ after(async () => {
 });
 
 beforeEach(async () => {
-	server.routes.clear();
-	server.requests.length = 0;
+	server.reset();
 	({ context, page } = await freshPage(browser, url));
 });
 

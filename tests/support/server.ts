@@ -32,7 +32,7 @@ export interface Asked {
 	method: string;
 	path: string;
 	headers: IncomingMessage["headers"];
-	/** How many requests for this path came before. */
+	/** How many requests with this method for this path came before. */
 	earlier: number;
 }
 
@@ -48,6 +48,8 @@ export interface TestServer {
 	aborted: number;
 	/** Bytes of bodies that were sent. */
 	sentBytes: number;
+	/** Forgets all routes and requests. */
+	reset(): void;
 	close(): Promise<void>;
 }
 
@@ -77,7 +79,8 @@ export async function startServer(
 		if (route.silent) return;
 		const plain = typeof route.body === "string" ? Buffer.from(route.body) : (route.body ?? new Uint8Array());
 		const whole = route.gzip ? gzipSync(plain) : plain;
-		const part = route.ranges && !route.gzip ? slice(whole, request.headers.range) : undefined;
+		const givesRanges = route.ranges && !route.gzip && route.status === undefined;
+		const part = givesRanges ? slice(whole, request.headers.range) : undefined;
 		const headers: Record<string, string> = { ...route.headers };
 		if (route.gzip) headers["Content-Encoding"] = "gzip";
 		if (route.ranges) headers["Accept-Ranges"] = "bytes";
@@ -103,6 +106,11 @@ export async function startServer(
 			else if (isFull)
 				await Promise.race([new Promise((resolve) => response.once("drain", resolve)), wait(1000)]);
 		}
+		// What was sent has to arrive before the connection is cut.
+		if (limit < body.length && !response.destroyed) {
+			await new Promise((resolve) => response.write("", resolve));
+			await wait(50);
+		}
 		if (route.stallAfter !== undefined && limit < body.length) return;
 		if (route.cutAfter !== undefined && limit < body.length) response.destroy();
 		else if (route.claimedLength !== undefined && route.claimedLength > body.length) response.destroy();
@@ -114,8 +122,8 @@ export async function startServer(
 		const { method = "GET", headers } = request;
 		const range = headers.range === undefined ? "" : ` ${headers.range}`;
 		requests.push(`${method} ${path}${range}`);
-		const earlier = counts.get(path) ?? 0;
-		counts.set(path, earlier + 1);
+		const earlier = counts.get(`${method} ${path}`) ?? 0;
+		counts.set(`${method} ${path}`, earlier + 1);
 		response.on("close", () => {
 			if (!response.writableFinished) result.aborted += 1;
 		});
@@ -133,6 +141,11 @@ export async function startServer(
 		requests,
 		aborted: 0,
 		sentBytes: 0,
+		reset() {
+			for (const kept of [routes, counts]) kept.clear();
+			requests.length = 0;
+			Object.assign(result, { aborted: 0, sentBytes: 0 });
+		},
 		async close() {
 			server.closeAllConnections();
 			await new Promise((resolve) => server.close(resolve));

@@ -6,6 +6,11 @@ import type { LoadProgress } from "../../pkg-template/src/types.js";
 import { inRoot } from "./repo.js";
 import type { Route, RouteOrRule, TestServer } from "./server.js";
 
+/** A page that sets `window.sterna` from the app's installed package. */
+export const TEST_PAGE = `<!doctype html><title>test</title>
+<script type="importmap">{ "imports": { "sterna": "/app/node_modules/sterna/index.js" } }</script>
+<script type="module">import * as sterna from "sterna"; window.sterna = sterna;</script>`;
+
 /** The embedded model's files by name. */
 export const MODEL = Object.fromEntries(
 	["config.json", "generation_config.json", "model.safetensors", "special_tokens_map.json"]

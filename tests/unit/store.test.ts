@@ -43,9 +43,7 @@ before(async () => {
 });
 after(() => server.close());
 beforeEach(() => {
-	server.routes.clear();
-	server.requests.length = 0;
-	server.sentBytes = 0;
+	server.reset();
 });
 
 const SETTINGS: AccessSettings = {

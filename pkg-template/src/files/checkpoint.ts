@@ -27,6 +27,8 @@ export interface CheckpointFile {
 	/** Bytes, where known before opening. */
 	readonly size?: number;
 	open(signal: AbortSignal | undefined): Promise<OpenedFile>;
+	/** Forgets a stored copy, which turned out not to be what it should be. */
+	discard?(): Promise<void>;
 	/** How many bytes need not come over the network; all of them where this is left out. */
 	look?(): Promise<{ stored: number; size?: number }>;
 }
@@ -37,6 +39,8 @@ export interface SideFile {
 	bytes: Uint8Array;
 	/** How many of the bytes did not come over the network. */
 	cachedBytes: number;
+	/** As {@link CheckpointFile.discard}. */
+	discard?(): Promise<void>;
 }
 
 /** A checkpoint's files. */
@@ -83,7 +87,7 @@ export async function readSideFile(file: CheckpointFile, signal: AbortSignal | u
 	const bytes = await readAll(pieces, MAX_SIDE_FILE);
 	if (!bytes)
 		throw new CorruptFileError(`${file.name} has over 256 MiB; a file of that name should be small.`);
-	return { name: file.name, bytes, cachedBytes };
+	return { name: file.name, bytes, cachedBytes, discard: () => file.discard?.() ?? Promise.resolve() };
 }
 
 /** The list of names as a person reads it, shortened. */

@@ -37,6 +37,7 @@ function begunFile(name: string, begun: OpenedFile, file: CheckpointFile): Check
 	return {
 		name,
 		size: begun.size,
+		discard: async () => file.discard?.(),
 		async open(signal) {
 			const taken = first ?? (await file.open(signal));
 			first = undefined;
@@ -192,7 +193,13 @@ async function sized(
 	} catch {
 		throwIfAborted(signal);
 	}
-	return { name: file.name, size, open: (signal) => file.open(signal), look: () => file.look!() };
+	return {
+		name: file.name,
+		size,
+		open: (signal) => file.open(signal),
+		look: () => file.look!(),
+		discard: async () => file.discard?.(),
+	};
 }
 
 const folderOf = (url: string) => new URL(url.endsWith("/") ? url : url.replace(/([?#].*)?$/, "/$1"));

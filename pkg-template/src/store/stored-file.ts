@@ -118,6 +118,16 @@ export class StoredFile implements CheckpointFile {
 		return { stored, size: partial.state.head.size };
 	}
 
+	/** Forgets what is stored of the file. */
+	async discard(): Promise<void> {
+		const release = await this.#lock("exclusive", undefined);
+		try {
+			await this.#store.removeOthers(this.#slot);
+		} finally {
+			await release();
+		}
+	}
+
 	async #lock(mode: LockMode, signal: AbortSignal | undefined): Promise<Release> {
 		const name = this.#store.lockName(this.#slot);
 		const free = await this.#store.locks.tryAcquire(name, mode);
@@ -279,7 +289,11 @@ export class StoredFile implements CheckpointFile {
 		const controller = linked(signal);
 		try {
 			if (!isResumable(head)) throw new ChangedError(head.url);
-			if (size !== undefined && index * BLOCK >= size) return { entry, remote, index, controller };
+			if (size !== undefined && index * BLOCK >= size) {
+				// Nothing is missing but the last record, so no answer of the server tells the version.
+				if (await this.#isCurrent(partial, signal)) return { entry, remote, index, controller };
+				throw new ChangedError(head.url);
+			}
 			const transfer = await Transfer.open(remote, { start: index * BLOCK }, controller.signal);
 			return { entry, remote, transfer, index, controller };
 		} catch (error) {
