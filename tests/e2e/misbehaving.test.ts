@@ -13,6 +13,7 @@ import { type App, installPacked } from "../support/packed.js";
 import { type RouteOrRule, startServer, type TestServer } from "../support/server.js";
 import {
 	ANSWER,
+	CORS,
 	freshPage,
 	MODEL,
 	requestsFor,
@@ -197,36 +198,25 @@ test("a file that changes in the middle of its download is not mixed, and the ne
 });
 
 describe("on another site", () => {
-	const cors = { "Access-Control-Allow-Origin": "*" };
-	const serveForeign = (weights: RouteOrRule) => {
-		for (const [name, body] of Object.entries(MODEL)) {
-			const isWeights = name === "model.safetensors";
-			foreign.routes.set(`/m/${name}`, (asked) => ({
-				body,
-				ranges: true,
-				headers: cors,
-				...(isWeights && (typeof weights === "function" ? weights(asked) : weights)),
-			}));
-		}
-	};
-
 	test("a server that does not allow this page is a network error that says so", async () => {
-		serveForeign({ headers: {} });
+		serveModel(foreign, "/m/");
 		const outcome = await tryLoad(page, `${foreign.origin}/m/`, OPTIONS);
 		assert.equal(outcome.error?.code, "network");
 		assert.match(outcome.error.message, /Access-Control-Allow-Origin/);
 		assert.ok(outcome.duration < LIMIT);
 	});
 
-	for (const [what, weights] of Object.entries({
+	const sites: Record<string, RouteOrRule> = {
 		"is sound": {},
+		"tells no version": { headers: {} },
 		"compresses everything": { gzip: true },
-		"cuts once": ({ earlier }: { earlier: number }) => first(earlier, { cutAfter: 1.5 * BLOCK }),
-		"cuts once and has no ranges": ({ earlier }: { earlier: number }) =>
+		"cuts once": ({ earlier }) => first(earlier, { cutAfter: 1.5 * BLOCK }),
+		"cuts once and has no ranges": ({ earlier }) =>
 			first(earlier, { cutAfter: 1.5 * BLOCK, ranges: false }, { ranges: false }),
-	})) {
+	};
+	for (const [what, weights] of Object.entries(sites)) {
 		test(`a model is right when its server ${what}`, async () => {
-			serveForeign(weights);
+			serveModel(foreign, "/m/", weights, CORS);
 			const outcome = await tryLoad(page, `${foreign.origin}/m/`, OPTIONS);
 			assert.equal(outcome.text, ANSWER, outcome.error?.message);
 			const again = await tryLoad(page, `${foreign.origin}/m/`, OPTIONS);
@@ -237,36 +227,28 @@ describe("on another site", () => {
 });
 
 test("a mirror is used when the first server fails, also in the middle of a file", async () => {
-	serveModel(foreign, "/m/", ({ earlier }) => (earlier === 0 ? { cutAfter: 1.5 * BLOCK } : { status: 500 }));
-	for (const name of Object.keys(MODEL)) {
-		const route = foreign.routes.get(`/m/${name}`)!;
-		foreign.routes.set(`/m/${name}`, (asked) => {
-			const found = typeof route === "function" ? route(asked) : route;
-			return { ...found, headers: { ...found.headers, "Access-Control-Allow-Origin": "*" } };
-		});
-	}
+	const failing: RouteOrRule = ({ earlier }) => (earlier === 0 ? { cutAfter: 1.5 * BLOCK } : { status: 500 });
+	serveModel(foreign, "/m/", failing, CORS);
 	serveModel(server, "/m/", { headers: { ETag: '"of the mirror"' } });
 	const integrity = { "model.safetensors": createHash("sha256").update(WEIGHTS).digest("hex") };
-	const outcome = await tryLoad(page, [`${foreign.origin}/m/`, `${server.origin}/m/`], {
-		...OPTIONS,
-		integrity,
-	});
+	const sources = [`${foreign.origin}/m/`, `${server.origin}/m/`];
+	const outcome = await tryLoad(page, sources, { ...OPTIONS, integrity });
 	assert.equal(outcome.text, ANSWER, outcome.error?.message);
-	assert.ok(outcome.notices.includes("mirror"), `${outcome.notices} ${foreign.requests} ${server.requests}`);
+	assert.ok(outcome.notices.includes("mirror"), String(outcome.notices));
 	assert.match(requestsFor(server, FILE).at(-1) ?? "", /bytes=[1-9]/);
 });
 
 test("a model of the hub is checked, kept, and loads without the hub afterwards", async () => {
-	const files = Object.fromEntries(Object.entries(MODEL));
-	serveRepository(foreign, "owner/repo", { files, large: ["model.safetensors"] });
-	const options = { ...OPTIONS, hfEndpoint: foreign.origin };
+	const hub = await startServer();
+	serveRepository(hub, "owner/repo", { files: { ...MODEL }, large: ["model.safetensors"] });
+	const options = { ...OPTIONS, hfEndpoint: hub.origin };
 	const outcome = await tryLoad(page, "hf:owner/repo", options);
 	assert.equal(outcome.text, ANSWER, outcome.error?.message);
-	foreign.requests.length = 0;
+	hub.requests.length = 0;
 	const again = await tryLoad(page, "hf:owner/repo", options);
 	assert.equal(again.text, ANSWER, again.error?.message);
-	assert.deepEqual(foreign.requests, ["GET /api/models/owner/repo/revision/main"]);
-	await page.route(`${foreign.origin}/**`, (route) => route.abort("internetdisconnected"));
+	assert.deepEqual(hub.requests, ["GET /api/models/owner/repo/revision/main"]);
+	await hub.close();
 	const offline = await tryLoad(page, "hf:owner/repo", options);
 	assert.equal(offline.text, ANSWER, offline.error?.message);
 	assert.ok(offline.notices.includes("stale"));

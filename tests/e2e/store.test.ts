@@ -10,9 +10,10 @@ import { after, afterEach, before, beforeEach, describe, test } from "node:test"
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { LAUNCH, launch, serveFolders } from "../support/browser.js";
 import { type App, installPacked } from "../support/packed.js";
-import type { TestServer } from "../support/server.js";
+import { startServer, type TestServer } from "../support/server.js";
 import {
 	ANSWER,
+	CORS,
 	freshPage,
 	requestsFor,
 	serveModel,
@@ -190,15 +191,14 @@ test("two tabs share one download, and the second goes on when the first is clos
 });
 
 test("without a network a stored model loads, and one that is not gives a network error", async () => {
-	serveModel(server, "/m/");
-	serveModel(server, "/n/");
-	assert.equal((await tryLoad(page, "/m/")).text, ANSWER);
-	// The engine itself comes from the browser's cache or, in an app, from a service worker.
-	await page.route("**/{m,n}/**", (route) => route.abort("internetdisconnected"));
-	const stored = await tryLoad(page, "/m/");
+	const away = await startServer();
+	serveModel(away, "/m/", {}, CORS);
+	assert.equal((await tryLoad(page, `${away.origin}/m/`)).text, ANSWER);
+	await away.close();
+	const stored = await tryLoad(page, `${away.origin}/m/`);
 	assert.equal(stored.text, ANSWER, stored.error?.message);
 	assert.deepEqual(stored.phases, ["prepare", "read", "load", "ready"]);
-	const missing = await tryLoad(page, "/n/");
+	const missing = await tryLoad(page, `${away.origin}/n/`);
 	assert.equal(missing.error?.code, "network");
 });
 

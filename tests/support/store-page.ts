@@ -20,15 +20,26 @@ export const MODEL = Object.fromEntries(
 
 export const WEIGHTS = MODEL["model.safetensors"]!;
 
-/** Serves the embedded model under a path; `weights` says how its weights are served. */
-export function serveModel(server: TestServer, path: string, weights: RouteOrRule = {}): void {
+/** Lets pages of other sites read what a server sends. */
+export const CORS = { "Access-Control-Allow-Origin": "*" };
+
+/**
+ * Serves the embedded model under a path; `weights` says how its weights are served, and `headers` come with every
+ * file.
+ */
+export function serveModel(
+	server: TestServer,
+	path: string,
+	weights: RouteOrRule = {},
+	headers: Record<string, string> = {},
+): void {
 	for (const [name, body] of Object.entries(MODEL)) {
-		const route: Route = { body, ranges: true, headers: { ETag: `"${name}"` } };
 		const isWeights = name === "model.safetensors";
-		server.routes.set(path + name, (asked) => ({
-			...route,
-			...(isWeights && (typeof weights === "function" ? weights(asked) : weights)),
-		}));
+		server.routes.set(path + name, (asked): Route => {
+			const special = isWeights ? (typeof weights === "function" ? weights(asked) : weights) : {};
+			const route = { body, ranges: true, headers: { ETag: `"${name}"` }, ...special };
+			return { ...route, headers: { ...route.headers, ...headers } };
+		});
 	}
 }
 
