@@ -15,6 +15,8 @@ const pwa = VitePWA({
 	strategies: "injectManifest",
 	srcDir: "src/offline",
 	filename: "service-worker.ts",
+	// Those that the page shows are among the files below.
+	includeManifestIcons: false,
 	// The page does it itself: it may have to load itself again.
 	injectRegister: false,
 	injectManifest: {

@@ -34,7 +34,7 @@ export class EstimatePanel {
 		this.#show(el("p", {}, `Looking at ${wanted.name} …`));
 		const found = await estimate(wanted.source, { signal: looking.signal }).catch(() => undefined);
 		if (looking.signal.aborted) return;
-		const isSmall = found && found.supported && found.fits && (found.downloadBytes ?? 0) < ASK_FROM;
+		const isSmall = found?.supported && found.fits && (found.downloadBytes ?? 0) < ASK_FROM;
 		if (!found || isSmall) {
 			this.clear();
 			onAgreed();

@@ -10,9 +10,7 @@ import { addPlugins, cleanupOutdatedCaches, precacheAndRoute } from "workbox-pre
 import { registerRoute } from "workbox-routing";
 import { CacheFirst } from "workbox-strategies";
 
-declare const self: ServiceWorkerGlobalScope & {
-	__WB_MANIFEST: { url: string; revision: string | null }[];
-};
+declare const self: ServiceWorkerGlobalScope;
 
 const ENGINE_CACHE = "sterna-engine";
 
@@ -20,7 +18,9 @@ const isolation = {
 	handlerWillRespond: async ({ response }: { response: Response }) => withIsolation(response),
 };
 
-const manifest = self.__WB_MANIFEST;
+// The build puts the list of the page's files here.
+const manifest = (self as unknown as { __WB_MANIFEST: { url: string; revision: string | null }[] })
+	.__WB_MANIFEST;
 const isEngine = ({ url }: { url: string }) => url.endsWith(".wasm");
 
 addPlugins([isolation]);
