@@ -53,10 +53,15 @@ function memoryAdvice(
 	const perToken = memory.kvCache / contextLength;
 	const fitting = Math.floor((memory.kvCache - excess) / perToken / 256) * 256;
 	if (fitting >= 256) advice.push(`Set 'contextLength' to ${fitting} or less.`);
-	if (kvCache === "f32")
-		advice.push(`Set 'kvCache' to "f16": that halves the ${size(memory.kvCache)} of the key-value cache.`);
-	if (embedding === "f16" || embedding === "file")
-		advice.push('Set \'embedding\' to "q8", which takes half the memory of "f16".');
+	if (kvCache !== "q8") {
+		const smaller = kvCache === "f32" ? "f16" : "q8";
+		advice.push(
+			`Set 'kvCache' to "${smaller}": that halves the ${size(memory.kvCache)} of the key-value cache.`,
+		);
+	}
+	if (embedding === "f16" || embedding === "file") {
+		advice.push(`Set 'embedding' to "q8", which takes half the memory of "f16".`);
+	}
 	if (memory.weights + memory.engine > memory.available)
 		advice.push("Choose a smaller model: the weights alone do not fit.");
 	return advice;

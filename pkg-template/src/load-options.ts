@@ -39,9 +39,9 @@ const NETWORK_RULES = {
 /** What a model's files are found, fetched and read with. */
 export const SOURCE_RULES = {
 	contextLength: integer(1, 2 ** 32 - 1),
-	kvCache: oneOf("f32", "f16"),
+	kvCache: oneOf("f32", "f16", "q8"),
 	activations: oneOf("auto", "int8", "float"),
-	embedding: oneOf("auto", "file", "f16", "q8"),
+	embedding: oneOf("auto", "file", "f16", "q8", "q4"),
 	i2sLayout: oneOf("x86", "arm"),
 	cache: either(ofType("boolean"), objectOf(CACHE_RULES)),
 	hfToken: ofType("string"),

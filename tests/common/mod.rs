@@ -89,15 +89,16 @@ pub fn load(case: &Case) -> Engine<Cpu> {
 }
 
 pub fn load_on(cpu: Cpu, case: &Case) -> Engine<Cpu> {
-    load_files_on(cpu, case.files, ReadOptions { activations: case.activations, ..Default::default() })
+    let read = ReadOptions { activations: case.activations, ..Default::default() };
+    load_files_with(cpu, case.files, EngineOptions { kv_format: KvFormat::F32, read, ..Default::default() })
 }
 
 pub fn load_files(files: &[(&str, &[u8])], read: ReadOptions) -> Engine<Cpu> {
-    load_files_on(Cpu::default(), files, read)
+    let options = EngineOptions { kv_format: KvFormat::F32, read, ..Default::default() };
+    load_files_with(Cpu::default(), files, options)
 }
 
-fn load_files_on(cpu: Cpu, files: &[(&str, &[u8])], read: ReadOptions) -> Engine<Cpu> {
-    let options = EngineOptions { kv_format: KvFormat::F32, read, ..Default::default() };
+pub fn load_files_with(cpu: Cpu, files: &[(&str, &[u8])], options: EngineOptions) -> Engine<Cpu> {
     let mut loader = Loader::new(cpu, options).unwrap();
     for (name, bytes) in files {
         loader.begin_file(name, Some(bytes.len() as u64)).unwrap();
