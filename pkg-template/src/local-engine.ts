@@ -1,7 +1,15 @@
 // The engine in this thread, over the wasm module: a loop of short steps that gives the event loop a turn
 // between any two, so that aborts get through.
 
-import type { CallContext, Engine, EngineHost, EngineLoadOptions, EvaluationKind, Prompt } from "./engine.js";
+import type {
+	CallContext,
+	Engine,
+	EngineHost,
+	EngineLoadOptions,
+	EvaluationKind,
+	LoadContext,
+	Prompt,
+} from "./engine.js";
 import {
 	AbortedError,
 	InvalidArgumentError,
@@ -10,20 +18,15 @@ import {
 	throwIfAborted,
 	toSternaError,
 } from "./errors.js";
+import { estimateModel } from "./estimate.js";
+import { Access } from "./files/access.js";
 import { type OpenContext, openSource } from "./files/open.js";
 import type { Instance } from "./instances.js";
 import { JobQueue } from "./job-queue.js";
 import { feedCheckpoint } from "./loading.js";
+import { ProgressMeter } from "./progress.js";
 import { type StartThread, Team } from "./threads/team.js";
-import type {
-	Delta,
-	GenerationResult,
-	LoadProgress,
-	Message,
-	ModelInfo,
-	ModelStats,
-	Timing,
-} from "./types.js";
+import type { Delta, GenerationResult, Message, ModelInfo, ModelStats, Timing } from "./types.js";
 import type { LoaderOptions, WasmGenerationOptions, WasmLoader, WasmModel, WasmStep } from "./wasm-api.js";
 import { yieldToEventLoop } from "./yield.js";
 
@@ -238,15 +241,21 @@ function allocate(length: number): Float32Array {
 /** Loads engines into this thread. */
 export function localHost(platform: Platform): EngineHost {
 	return {
-		async load(source, options, { signal, onEvent }) {
+		async load(source, options, context) {
 			try {
-				return await load(platform, source, options, signal, onEvent);
+				return await load(fetchingWith(platform, context), source, options, context);
 			} catch (error) {
 				throw toSternaError(error);
 			}
 		},
+		estimate: (source, options, context) =>
+			estimateModel(fetchingWith(platform, context), source, options, context.signal),
 	};
 }
+
+/** The platform with a caller's own `fetch`, where there is one. */
+const fetchingWith = (platform: Platform, { fetch }: LoadContext): Platform =>
+	fetch ? { ...platform, fetch } : platform;
 
 function createLoader(instance: Instance, options: LoaderOptions): WasmLoader {
 	if (instance.lost) throw instance.lost;
@@ -260,15 +269,16 @@ function createLoader(instance: Instance, options: LoaderOptions): WasmLoader {
 async function load(
 	platform: Platform,
 	source: Parameters<EngineHost["load"]>[0],
-	{ wasmUrl, threads, ...options }: EngineLoadOptions,
-	signal: AbortSignal | undefined,
-	onProgress: ((progress: LoadProgress) => void) | undefined,
+	{ wasmUrl, threads, access: settings, ...options }: EngineLoadOptions,
+	{ signal, gate, onEvent }: LoadContext,
 ): Promise<Engine> {
 	const start = performance.now();
 	throwIfAborted(signal);
+	const meter = new ProgressMeter(onEvent, gate);
+	meter.enter("prepare");
 	const [{ instance, threads: granted }, checkpoint] = await Promise.all([
 		platform.instantiate(wasmUrl, threads),
-		openSource(source, platform, signal),
+		Access.open(settings, platform, meter).then((access) => openSource(source, platform, access, signal)),
 	]);
 	const loader = createLoader(instance, { ...options, threads: granted });
 	let team: Team | undefined;
@@ -281,7 +291,7 @@ async function load(
 			seats.map((seat) => ({ module, memory, seat })),
 			platform.startThread,
 		);
-		bytes = await feedCheckpoint(loader, checkpoint, signal, onProgress);
+		bytes = await feedCheckpoint(loader, checkpoint, signal, meter);
 		if (instance.lost) throw instance.lost;
 	} catch (error) {
 		const known = instance.explain(error);
@@ -298,6 +308,6 @@ async function load(
 		throw known;
 	}
 	const engine = new LocalEngine(instance, team, model, { bytes, duration: performance.now() - start });
-	onProgress?.({ phase: "ready", loadedBytes: bytes, totalBytes: bytes, fraction: 1 });
+	meter.enter("ready");
 	return engine;
 }

@@ -50,9 +50,9 @@ const startThread: StartThread = (start) => {
 const instances = new Instances();
 
 /** The platform of a Node process: a wasm module for each build, paths, in-process. */
-export function nodePlatform(fetcher: typeof fetch = fetch): Platform {
+export function nodePlatform(): Platform {
 	return {
-		fetch: fetcher,
+		fetch: (...args) => fetch(...args),
 		openPath,
 		startThread,
 		async instantiate(wasmUrl, wanted) {

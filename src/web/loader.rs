@@ -109,6 +109,11 @@ impl Loader {
         Ok(self.inner.end_file()?)
     }
 
+    #[wasm_bindgen(js_name = skipRest)]
+    pub fn skip_rest(&mut self) {
+        self.inner.skip_rest();
+    }
+
     #[wasm_bindgen(js_name = headerReady)]
     pub fn header_ready(&self) -> bool {
         self.inner.reader().header_ready()

@@ -41,12 +41,15 @@ export function serveFolders(folders: Record<string, string>, { isolated = true 
 	});
 }
 
-/** Starts the browser that the test runner found. */
+/** How browsers are started: the one that the test runner found. */
+export const LAUNCH = {
+	executablePath: process.env.CHROME,
+	args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking"],
+};
+
+/** Starts the browser. */
 export function launch(): Promise<Browser> {
-	return chromium.launch({
-		executablePath: process.env.CHROME,
-		args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking"],
-	});
+	return chromium.launch(LAUNCH);
 }
 
 /** Opens a page, which is ready when its script has set `window.sterna`; errors that it does not catch fail it. */

@@ -66,6 +66,10 @@ class FakeLoader implements WasmLoader {
 		this.#current = undefined;
 	}
 
+	skipRest(): void {
+		this.#current = undefined;
+	}
+
 	headerReady(): boolean {
 		return (this.#current?.bytes ?? 0) >= 64;
 	}
