@@ -38,7 +38,7 @@ struct TextTools {
 }
 
 enum Job<B: Backend> {
-    Generation(Box<Generation>),
+    Generation(Box<Generation<B>>),
     Evaluation(Evaluation<B>),
 }
 
@@ -140,7 +140,8 @@ impl<B: Backend> Engine<B> {
         };
         let detokenizer = if options.new_text { Detokenizer::new } else { Detokenizer::continuing };
         let detokenizer = self.text.tokenizer.as_ref().map(detokenizer);
-        let generation = Generation::new(prompt, options, &context, detokenizer, &mut self.session)?;
+        let generation =
+            Generation::new(prompt, options, &context, detokenizer, &self.transformer, &mut self.session)?;
         self.job = Some(Job::Generation(Box::new(generation)));
         Ok(())
     }
@@ -149,9 +150,11 @@ impl<B: Backend> Engine<B> {
     ///
     /// # Errors
     /// `invalid_argument` when none was started; otherwise as [`Generation::step`].
-    pub fn step(&mut self) -> Result<Step> {
+    pub async fn step(&mut self) -> Result<Step> {
         match &mut self.job {
-            Some(Job::Generation(generation)) => generation.step(&self.transformer, &mut self.session),
+            Some(Job::Generation(generation)) => {
+                generation.step(&self.transformer, &mut self.session).await
+            }
             _ => Err(invalid!("no generation is running: call startGeneration first")),
         }
     }
@@ -171,11 +174,11 @@ impl<B: Backend> Engine<B> {
     ///
     /// # Errors
     /// `invalid_argument` when none was started; otherwise as [`Evaluation::step`].
-    pub fn evaluate_step(&mut self) -> Result<EvaluationStep> {
+    pub async fn evaluate_step(&mut self) -> Result<EvaluationStep> {
         let Some(Job::Evaluation(evaluation)) = &mut self.job else {
             return Err(invalid!("no evaluation is running: call startEvaluation first"));
         };
-        let step = evaluation.step(&self.transformer)?;
+        let step = evaluation.step(&self.transformer).await?;
         if step.done == step.total {
             self.job = None;
         }

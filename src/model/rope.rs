@@ -70,6 +70,15 @@ impl RopeFrequencies {
         Ok(Self { inverse, amplitude })
     }
 
+    /// Pairs of a head.
+    pub fn len(&self) -> usize {
+        self.inverse.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.inverse.is_empty()
+    }
+
     /// Cosine and sine for positions `start..start + count`.
     pub fn angles(&self, start: usize, count: usize) -> RopeAngles {
         let angle =

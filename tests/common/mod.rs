@@ -3,10 +3,12 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use safetensors::{Dtype, SafeTensors};
-use sterna::backend::KvFormat;
 use sterna::backend::cpu::Cpu;
+use sterna::backend::{Backend, KvFormat};
 use sterna::checkpoint::{ActivationChoice, ReadOptions};
 use sterna::engine::{Engine, EngineOptions, Loader};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 
 /// How close a checkpoint comes to its reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,17 +90,17 @@ pub fn load(case: &Case) -> Engine<Cpu> {
     load_on(Cpu::default(), case)
 }
 
-pub fn load_on(cpu: Cpu, case: &Case) -> Engine<Cpu> {
-    load_files_on(cpu, case.files, ReadOptions { activations: case.activations, ..Default::default() })
+pub fn load_on<B: Backend>(backend: B, case: &Case) -> Engine<B> {
+    load_files_on(backend, case.files, ReadOptions { activations: case.activations, ..Default::default() })
 }
 
 pub fn load_files(files: &[(&str, &[u8])], read: ReadOptions) -> Engine<Cpu> {
     load_files_on(Cpu::default(), files, read)
 }
 
-fn load_files_on(cpu: Cpu, files: &[(&str, &[u8])], read: ReadOptions) -> Engine<Cpu> {
+pub fn load_files_on<B: Backend>(backend: B, files: &[(&str, &[u8])], read: ReadOptions) -> Engine<B> {
     let options = EngineOptions { kv_format: KvFormat::F32, read, ..Default::default() };
-    let mut loader = Loader::new(cpu, options).unwrap();
+    let mut loader = Loader::new(backend, options).unwrap();
     for (name, bytes) in files {
         loader.begin_file(name, Some(bytes.len() as u64)).unwrap();
         for piece in bytes.chunks(100_003) {
@@ -107,6 +109,14 @@ fn load_files_on(cpu: Cpu, files: &[(&str, &[u8])], read: ReadOptions) -> Engine
         loader.end_file().unwrap();
     }
     loader.finish().unwrap()
+}
+
+/// The result of a future that is ready at once, as those of the CPU are, and natively those of a GPU.
+pub fn now<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("the future has to wait for something"),
+    }
 }
 
 pub fn max_difference(a: &[f32], b: &[f32]) -> f32 {
