@@ -7,7 +7,7 @@ use crate::error::corrupt;
 use std::f32::consts::PI;
 
 /// One inverse frequency for each pair of a head, and what sine and cosine are multiplied with.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RopeFrequencies {
     inverse: Vec<f32>,
     amplitude: f32,

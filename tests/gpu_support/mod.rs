@@ -2,7 +2,10 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
-use sterna::backend::gpu::{DeviceOptions, Gpu};
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use sterna::backend::gpu::{DeviceOptions, Gpu, IntegerDot, Team, Variants};
+use sterna::quant::{Int8Matrix, Matrix, Scales, TernaryMatrix};
 
 /// Defines tests that natively run to the end at once and that a browser awaits.
 macro_rules! gpu_test {
@@ -25,6 +28,16 @@ pub(crate) use gpu_test;
 #[cfg(target_arch = "wasm32")]
 wasm_bindgen_test::wasm_bindgen_test_configure!(run_in_dedicated_worker);
 
+/// The embedded model.
+pub const EMBEDDED: &[(&str, &[u8])] = &[
+    ("config.json", include_bytes!("../../models/bit-7m/config.json")),
+    ("generation_config.json", include_bytes!("../../models/bit-7m/generation_config.json")),
+    ("special_tokens_map.json", include_bytes!("../../models/bit-7m/special_tokens_map.json")),
+    ("tokenizer.json", include_bytes!("../../models/bit-7m/tokenizer.json")),
+    ("tokenizer_config.json", include_bytes!("../../models/bit-7m/tokenizer_config.json")),
+    ("model.safetensors", include_bytes!("../../models/bit-7m/model.safetensors")),
+];
+
 /// A GPU within WebGPU's default limits, or `None`, and a line that says so, where the machine has none at all.
 pub async fn open() -> Option<Gpu> {
     open_with(&DeviceOptions { default_limits: true, ..Default::default() }).await
@@ -37,5 +50,53 @@ pub async fn open_with(options: &DeviceOptions) -> Option<Gpu> {
             eprintln!("SKIPPED, there is no GPU, not even one in software: {error}");
             None
         }
+    }
+}
+
+/// One device for each way to compute linears that it can run.
+pub async fn open_variants() -> Vec<Gpu> {
+    let mut gpus = Vec::new();
+    for team in [Team::Lane, Team::Workgroup(16), Team::Subgroup] {
+        let dot = if team == Team::Lane { IntegerDot::Plain } else { IntegerDot::Packed };
+        let options = DeviceOptions { default_limits: team != Team::Subgroup, ..Default::default() };
+        match Gpu::open(&options, Some(Variants { team, dot })).await {
+            Ok(gpu) => gpus.push(gpu),
+            Err(error) => eprintln!("SKIPPED {team:?}: {error}"),
+        }
+    }
+    gpus
+}
+
+pub struct Random(Pcg64Mcg);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(Pcg64Mcg::seed_from_u64(seed))
+    }
+
+    /// Uniform in −1…1.
+    pub fn float(&mut self) -> f32 {
+        (self.0.next_u32() >> 8) as f32 / (1 << 23) as f32 - 1.0
+    }
+
+    pub fn floats(&mut self, len: usize) -> Vec<f32> {
+        (0..len).map(|_| self.float()).collect()
+    }
+
+    pub fn codes(&mut self, len: usize) -> Vec<u8> {
+        (0..len).map(|_| (self.0.next_u32() >> 20) as u8 & 3).collect()
+    }
+
+    pub fn ternary(&mut self, rows: usize, cols: usize) -> Matrix {
+        let codes = self.codes(rows * cols);
+        Matrix::Ternary(TernaryMatrix::from_codes(rows, cols, &codes, Scales::Tensor(0.3)).unwrap())
+    }
+
+    pub fn int8(&mut self, rows: usize, cols: usize) -> Int8Matrix {
+        let mut matrix = Int8Matrix::unfilled(rows, cols).unwrap();
+        for row in 0..rows {
+            matrix.put_row(row, &self.floats(cols)).unwrap();
+        }
+        matrix
     }
 }

@@ -23,6 +23,8 @@ pub fn attend(
     rope: &wgpu::Buffer,
     cache: &mut GpuCache,
 ) -> Result<GpuTensor> {
+    assert_eq!(input.query.buffer(), input.key.buffer(), "the products of one input share a buffer");
+    assert_eq!(input.query.buffer(), input.value.buffer(), "the products of one input share a buffer");
     let start = cache.len();
     let tokens = input.query.tokens;
     cache.reserve(context, start + tokens)?;

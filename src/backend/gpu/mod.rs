@@ -55,9 +55,34 @@ impl Gpu {
         Ok(Self { context: Rc::new(Context::new(device, variants)) })
     }
 
+    /// Activations from the host, row-major.
+    pub fn tensor(&self, width: usize, values: &[f32]) -> GpuTensor {
+        let [tensor] = self.tensors([(width, values)]);
+        tensor
+    }
+
+    /// Activations of the same tokens from the host, widths and values, in one buffer as the products of one
+    /// input are.
+    pub fn tensors<const N: usize>(&self, tensors: [(usize, &[f32]); N]) -> [GpuTensor; N] {
+        // What is recorded may use the same buffer.
+        self.context.submit();
+        let tokens = tensors.first().map_or(0, |(width, values)| values.len() / width);
+        let outs = GpuTensor::side_by_side(&self.context, tokens, tensors.map(|(width, _)| width));
+        for (out, (_, values)) in outs.iter().zip(tensors) {
+            let at = (size_of::<f32>() * out.offset) as u64;
+            self.context.device.queue.write_buffer(out.buffer(), at, bytemuck::cast_slice(values));
+        }
+        outs
+    }
+
     /// What was done since the device was opened.
     pub fn counters(&self) -> Counters {
         self.context.recorder.counters()
+    }
+
+    /// Which kernels run, as `model.info.kernel` shows it.
+    pub fn kernel_name(&self) -> String {
+        self.context.variants.to_string()
     }
 
     /// Vendor and name, as far as the system tells.
@@ -172,6 +197,8 @@ impl Backend for Gpu {
     }
 
     async fn read(&self, x: &GpuTensor) -> Result<Vec<f32>> {
+        let joined = x.partials.map(|_| prepare::joined(&self.context, x));
+        let x = joined.as_ref().unwrap_or(x);
         let bytes = (4 * x.tokens * x.width) as u64;
         let staging = self.context.device.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("reading"),

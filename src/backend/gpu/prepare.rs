@@ -4,8 +4,10 @@ use super::arena::Lease;
 use super::context::Context;
 use super::kernels::Constant;
 use super::recorder::Dispatch;
-use super::tensor::GpuInput;
+use super::tensor::{GpuInput, GpuTensor};
+use crate::model::LinearInput;
 use crate::quant::ternary::COL_ALIGN;
+use std::rc::Rc;
 
 /// Elements to which the rows of float inputs are padded: a `vec4` of bytes.
 pub const VALUE_ALIGN: usize = 16;
@@ -22,6 +24,14 @@ pub fn quantize(context: &Context, input: &GpuInput) -> Lease {
 pub fn normalise(context: &Context, input: &GpuInput) -> Lease {
     let padded = input.source.width.next_multiple_of(VALUE_ALIGN);
     prepare(context, input, "normalise", padded, input.source.tokens * padded)
+}
+
+/// Attention whose parts are joined.
+pub fn joined(context: &Context, partials: &GpuTensor) -> GpuTensor {
+    let (tokens, width) = (partials.tokens, partials.width);
+    let input = GpuInput::new(partials.clone(), None, LinearInput::Float);
+    let lease = Rc::new(prepare(context, &input, "normalise", width, tokens * width));
+    GpuTensor { lease, offset: 0, tokens, width, partials: None }
 }
 
 fn prepare(context: &Context, input: &GpuInput, part: &'static str, padded: usize, words: usize) -> Lease {

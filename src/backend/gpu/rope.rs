@@ -13,6 +13,8 @@ pub struct RopeTable {
 }
 
 struct State {
+    /// What the table is of: models on one device may differ.
+    frequencies: RopeFrequencies,
     buffer: wgpu::Buffer,
     /// Positions that the buffer holds, and those that are filled in.
     capacity: usize,
@@ -24,11 +26,12 @@ impl RopeTable {
     pub fn upto(&self, context: &Context, frequencies: &RopeFrequencies, end: usize) -> wgpu::Buffer {
         let mut state = self.state.borrow_mut();
         let row = frequencies.len() * 2 * size_of::<f32>();
-        let old = state.take().filter(|state| state.capacity >= end);
+        let old = state.take().filter(|state| state.capacity >= end && state.frequencies == *frequencies);
         let state = state.insert(old.unwrap_or_else(|| {
             let capacity = end.next_power_of_two().max(STEP);
             context.recorder.forget_groups();
-            State { buffer: context.storage((capacity * row) as u64, "rope"), capacity, filled: 0 }
+            let buffer = context.storage((capacity * row) as u64, "rope");
+            State { frequencies: frequencies.clone(), buffer, capacity, filled: 0 }
         }));
         if state.filled < end {
             let to = end.next_multiple_of(STEP).min(state.capacity);

@@ -24,6 +24,21 @@ pub struct Variants {
     pub dot: IntegerDot,
 }
 
+impl std::fmt::Display for Variants {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let team = match self.team {
+            Team::Lane => "lane".to_owned(),
+            Team::Subgroup => "subgroup".to_owned(),
+            Team::Workgroup(lanes) => format!("workgroup/{lanes}"),
+        };
+        let dot = match self.dot {
+            IntegerDot::Packed => "packed",
+            IntegerDot::Plain => "plain",
+        };
+        write!(f, "webgpu {team} {dot}")
+    }
+}
+
 /// Invocations of a workgroup in kernels of linears.
 pub const WORKGROUP: u32 = 64;
 
