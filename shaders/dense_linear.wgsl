@@ -72,12 +72,12 @@ fn put(token: u32, row: u32, sums: vec4<f32>) {
     }
 }
 
-fn run(team: Team, tile: u32) {
+fn run(team: Team, teams: u32, tile: u32) {
     let token = tile * TOKENS;
     let groups = (params.rows + 3u) / 4u;
-    let rounds = (groups + team.count - 1u) / team.count;
+    let rounds = (groups + teams - 1u) / teams;
     for (var round = 0u; round < rounds; round++) {
-        let place = round * team.count + team.index;
+        let place = round * teams + team.index;
         let row = 4u * min(place, groups - 1u);
         let last = params.rows - 1u;
         let row0 = row * params.vectors;

@@ -7,7 +7,7 @@ fn main(
     @builtin(num_workgroups) workgroups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    run(Team(workgroup.x * WORKGROUP + local, workgroups.x * WORKGROUP, 0u, 1u), workgroup.y);
+    run(Team(workgroup.x * WORKGROUP + local, 0u, 1u), workgroups.x * WORKGROUP, workgroup.y);
 }
 
 fn team_add(value: vec4<f32>) -> vec4<f32> {

@@ -9,7 +9,7 @@ fn main(
     @builtin(subgroup_invocation_id) lane: u32,
 ) {
     let teams = WORKGROUP / size;
-    run(Team(workgroup.x * teams + local / size, workgroups.x * teams, lane, size), workgroup.y);
+    run(Team(workgroup.x * teams + local / size, lane, size), workgroups.x * teams, workgroup.y);
 }
 
 fn team_add(value: vec4<f32>) -> vec4<f32> {

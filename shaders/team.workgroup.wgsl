@@ -13,7 +13,7 @@ fn main(
     @builtin(local_invocation_index) local: u32,
 ) {
     team_local = local;
-    run(Team(workgroup.x * TEAMS + local / LANES, workgroups.x * TEAMS, local % LANES, LANES), workgroup.y);
+    run(Team(workgroup.x * TEAMS + local / LANES, local % LANES, LANES), workgroups.x * TEAMS, workgroup.y);
 }
 
 fn team_add(value: vec4<f32>) -> vec4<f32> {

@@ -153,12 +153,12 @@ fn put_token(segment: Segment, token: u32, row: u32, lo: vec4<f32>, hi: vec4<f32
     }
 }
 
-/// Computes the team's share of the rows for the tokens of one tile.
-fn run(team: Team, tile: u32) {
+/// Computes the team's share of the rows, one of `teams`, for the tokens of one tile.
+fn run(team: Team, teams: u32, tile: u32) {
     let token = tile * (VECTORS / PLANES);
-    let rounds = (params.octets + team.count - 1u) / team.count;
+    let rounds = (params.octets + teams - 1u) / teams;
     for (var round = 0u; round < rounds; round++) {
-        let place = round * team.count + team.index;
+        let place = round * teams + team.index;
         // Teams without rows compute the last ones too: they must meet the others at barriers.
         let octet = min(place, params.octets - 1u);
         var index = 0u;

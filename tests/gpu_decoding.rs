@@ -153,8 +153,8 @@ gpu_test! {
 
     async fn the_embedded_model_says_what_it_says_on_the_cpu() {
         for gpu in open_variants().await {
-            let mut ours = load_files_on(gpu, EMBEDDED, ReadOptions::default());
-            let mut theirs = load_files_on(Cpu::default(), EMBEDDED, ReadOptions::default());
+            let mut ours = load_files_on(gpu, EMBEDDED, ReadOptions::default()).await;
+            let mut theirs = load_files_on(Cpu::default(), EMBEDDED, ReadOptions::default()).await;
             let options = GenerationOptions {
                 temperature: Some(0.0),
                 max_tokens: Some(60),
@@ -174,7 +174,7 @@ gpu_test! {
 
     async fn a_generation_stops_and_the_next_one_goes_on_from_its_cache() {
         let Some(gpu) = open().await else { return };
-        let mut engine = load_files_on(gpu, EMBEDDED, ReadOptions::default());
+        let mut engine = load_files_on(gpu, EMBEDDED, ReadOptions::default()).await;
         let prompt = chat(&engine, "What is the capital of France?");
         let greedy = GenerationOptions { temperature: Some(0.0), max_tokens: Some(30), ..Default::default() };
         let first = generate(&mut engine, &prompt, &greedy).await;
@@ -194,7 +194,7 @@ gpu_test! {
 
     async fn a_seed_repeats() {
         let Some(gpu) = open().await else { return };
-        let mut engine = load_files_on(gpu, EMBEDDED, ReadOptions::default());
+        let mut engine = load_files_on(gpu, EMBEDDED, ReadOptions::default()).await;
         let prompt = chat(&engine, "Tell me a story.");
         let options = |seed| GenerationOptions {
             temperature: Some(1.2),
@@ -211,7 +211,7 @@ gpu_test! {
 
     async fn a_steady_step_is_one_submit_and_creates_nothing() {
         let Some(gpu) = open().await else { return };
-        let mut engine = load_files_on(gpu.clone(), EMBEDDED, ReadOptions::default());
+        let mut engine = load_files_on(gpu.clone(), EMBEDDED, ReadOptions::default()).await;
         let layers = engine.config().num_layers;
         for temperature in [0.0, 0.8] {
             let prompt = chat(&engine, "What is the capital of France?");

@@ -4,7 +4,7 @@
 mod common;
 mod gpu_support;
 
-use common::{Case, Expectation, load_on, max_difference, tensor_f32, tensor_ids};
+use common::{Case, Expectation, load_case, max_difference, tensor_f32, tensor_ids};
 use gpu_support::{gpu_test, open};
 use sterna::backend::KvFormat;
 use sterna::backend::gpu::Gpu;
@@ -67,7 +67,7 @@ gpu_test! {
     async fn logits_agree_with_the_reference_implementation() {
         let Some(gpu) = open().await else { return };
         for case in common::CASES {
-            let engine = load_on(gpu.clone(), case);
+            let engine = load_case(gpu.clone(), case).await;
             for (length, chunk) in [(16, 16), (64, 64), (16, 1), (64, 7)] {
                 check_logits(&engine, case, length, chunk).await;
             }
@@ -77,7 +77,7 @@ gpu_test! {
     async fn half_precision_kv_stays_within_its_tolerance() {
         let Some(gpu) = open().await else { return };
         for case in common::CASES.iter().filter(|case| case.expect == Expectation::Exact) {
-            let engine = load_on(gpu.clone(), case);
+            let engine = load_case(gpu.clone(), case).await;
             let ids = tensor_ids(case.logits, "ids64");
             let wanted = tensor_f32(case.logits, &format!("logits64_{}", case.variant));
             let ours = all_logits(&engine, &ids, KvFormat::F16, 64).await;

@@ -59,6 +59,9 @@ pub trait KvCache {
         self.len() == 0
     }
 
+    /// Bytes allocated.
+    fn resident_bytes(&self) -> usize;
+
     /// Forgets every position from `len` on.
     fn truncate(&mut self, len: usize);
 }

@@ -91,14 +91,24 @@ pub fn load(case: &Case) -> Engine<Cpu> {
 }
 
 pub fn load_on<B: Backend>(backend: B, case: &Case) -> Engine<B> {
-    load_files_on(backend, case.files, ReadOptions { activations: case.activations, ..Default::default() })
+    now(load_case(backend, case))
+}
+
+/// Loads a case on a device that may make the caller wait.
+pub async fn load_case<B: Backend>(backend: B, case: &Case) -> Engine<B> {
+    let read = ReadOptions { activations: case.activations, ..Default::default() };
+    load_files_on(backend, case.files, read).await
 }
 
 pub fn load_files(files: &[(&str, &[u8])], read: ReadOptions) -> Engine<Cpu> {
-    load_files_on(Cpu::default(), files, read)
+    now(load_files_on(Cpu::default(), files, read))
 }
 
-pub fn load_files_on<B: Backend>(backend: B, files: &[(&str, &[u8])], read: ReadOptions) -> Engine<B> {
+pub async fn load_files_on<B: Backend>(
+    backend: B,
+    files: &[(&str, &[u8])],
+    read: ReadOptions,
+) -> Engine<B> {
     let options = EngineOptions { kv_format: KvFormat::F32, read, ..Default::default() };
     let mut loader = Loader::new(backend, options).unwrap();
     for (name, bytes) in files {
@@ -108,7 +118,7 @@ pub fn load_files_on<B: Backend>(backend: B, files: &[(&str, &[u8])], read: Read
         }
         loader.end_file().unwrap();
     }
-    loader.finish().unwrap()
+    loader.finish().await.unwrap()
 }
 
 /// The result of a future that is ready at once, as those of the CPU are, and natively those of a GPU.

@@ -38,6 +38,34 @@ pub const EMBEDDED: &[(&str, &[u8])] = &[
     ("model.safetensors", include_bytes!("../../models/bit-7m/model.safetensors")),
 ];
 
+/// What the package's worker does too: wgpu does not know the feature `subgroups` of browsers, so it is put
+/// into the request on its way.
+#[cfg(target_arch = "wasm32")]
+#[wasm_bindgen::prelude::wasm_bindgen(inline_js = r#"
+export async function subgroups() {
+    const adapter = await navigator.gpu?.requestAdapter();
+    if (!adapter?.features.has("subgroups")) return false;
+    const request = GPUAdapter.prototype.requestDevice;
+    GPUAdapter.prototype.requestDevice = function (descriptor) {
+        return request.call(this, { ...descriptor, requiredFeatures: [...(descriptor?.requiredFeatures ?? []), "subgroups"] });
+    };
+    return true;
+}
+"#)]
+extern "C" {
+    async fn subgroups() -> wasm_bindgen::JsValue;
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+async fn has_subgroups() -> bool {
+    true
+}
+
+#[cfg(target_arch = "wasm32")]
+async fn has_subgroups() -> bool {
+    subgroups().await.is_truthy()
+}
+
 /// A GPU within WebGPU's default limits, or `None`, and a line that says so, where the machine has none at all.
 pub async fn open() -> Option<Gpu> {
     open_with(&DeviceOptions { default_limits: true, ..Default::default() }).await
@@ -56,9 +84,16 @@ pub async fn open_with(options: &DeviceOptions) -> Option<Gpu> {
 /// One device for each way to compute linears that it can run.
 pub async fn open_variants() -> Vec<Gpu> {
     let mut gpus = Vec::new();
+    let has_subgroups = has_subgroups().await;
     for team in [Team::Lane, Team::Workgroup(16), Team::Subgroup] {
         let dot = if team == Team::Lane { IntegerDot::Plain } else { IntegerDot::Packed };
-        let options = DeviceOptions { default_limits: team != Team::Subgroup, ..Default::default() };
+        if team == Team::Subgroup && !has_subgroups {
+            eprintln!("SKIPPED {team:?}: this GPU has no subgroups");
+            continue;
+        }
+        let is_subgroup = team == Team::Subgroup;
+        let options =
+            DeviceOptions { default_limits: !is_subgroup, subgroups: is_subgroup, ..Default::default() };
         match Gpu::open(&options, Some(Variants { team, dot })).await {
             Ok(gpu) => gpus.push(gpu),
             Err(error) => eprintln!("SKIPPED {team:?}: {error}"),

@@ -76,11 +76,6 @@ impl GpuCache {
         self.len += tokens;
     }
 
-    /// Bytes allocated.
-    pub fn resident_bytes(&self) -> usize {
-        2 * self.layers.len() * self.capacity * self.position_bytes()
-    }
-
     /// Bytes of one position's keys (or values) in a layer.
     fn position_bytes(&self) -> usize {
         let element = match self.shape.format {
@@ -94,6 +89,10 @@ impl GpuCache {
 impl KvCache for GpuCache {
     fn len(&self) -> usize {
         self.len
+    }
+
+    fn resident_bytes(&self) -> usize {
+        2 * self.layers.len() * self.capacity * self.position_bytes()
     }
 
     fn truncate(&mut self, len: usize) {

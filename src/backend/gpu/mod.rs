@@ -51,6 +51,9 @@ impl Gpu {
     pub async fn open(options: &DeviceOptions, variants: Option<Variants>) -> Result<Self> {
         let device = Device::open(options).await?;
         let team = if device.has_subgroups { Team::Subgroup } else { Team::Lane };
+        if variants.is_some_and(|variants| variants.team == Team::Subgroup) && !device.has_subgroups {
+            return Err(device::unavailable("the GPU has no subgroups"));
+        }
         let variants = variants.unwrap_or(Variants { team, dot: IntegerDot::Packed });
         Ok(Self { context: Rc::new(Context::new(device, variants)) })
     }
