@@ -1,4 +1,5 @@
-// The integer inputs of ternary linears: RMSNorm, then codes.
+// The integer inputs of ternary linears: RMSNorm, then codes. Where they are put (`put_input`) is another file's
+// matter.
 //
 // PLANES 1: the quantiser of BitNet b1.58, `round(x · 127 / max|x|)`
 // PLANES 3: 24-bit fixed point in three signed digits of eight bits, the highest first
@@ -10,27 +11,23 @@ const FIXED_MAX = 8323072.0;
 const LEAST = 1e-5;
 const SMALLEST = 1.17549435e-38;
 
-/// A `vec4` for each token (what one unit is worth, the sums of its planes), then `[tokens, planes, columns]`
-/// bytes.
-@group(0) @binding(3) var<storage, read_write> out: array<u32>;
-
 var<workgroup> totals: array<vec4<i32>, WORKGROUP>;
-var<workgroup> total_rows: array<vec4<i32>, ROOT>;
+var<workgroup> total_sums: array<vec4<i32>, ROOT>;
 
 fn total(local: u32, value: vec4<i32>) -> vec4<i32> {
     totals[local] = value;
     workgroupBarrier();
     if (local < ROOT) {
-        var row = totals[local * ROOT];
-        for (var i = 1u; i < ROOT; i++) {
-            row += totals[local * ROOT + i];
+        var sum = totals[local * PER_ROOT];
+        for (var i = 1u; i < PER_ROOT; i++) {
+            sum += totals[local * PER_ROOT + i];
         }
-        total_rows[local] = row;
+        total_sums[local] = sum;
     }
     workgroupBarrier();
-    var all = total_rows[0];
+    var all = total_sums[0];
     for (var i = 1u; i < ROOT; i++) {
-        all += total_rows[i];
+        all += total_sums[i];
     }
     return all;
 }
@@ -44,7 +41,7 @@ fn pack(bytes: vec4<i32>) -> u32 {
 fn integers(token: u32, column: u32, scale: f32) -> vec4<i32> {
     var values = vec4(0.0);
     for (var i = 0u; i < 4u; i++) {
-        if (column + i < params.width) {
+        if (column + i < preparation.width) {
             values[i] = load(token, column + i) * norm_weight(column + i);
         }
     }
@@ -56,9 +53,26 @@ fn lowest_digit(value: vec4<i32>) -> vec4<i32> {
     return (value << vec4(24u)) >> vec4(24u);
 }
 
-@compute @workgroup_size(256)
-fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) local: u32) {
-    let token = workgroup.x;
+/// Digits of four columns, the highest in `x`.
+struct Digits {
+    high: vec4<i32>,
+    middle: vec4<i32>,
+    low: vec4<i32>,
+}
+
+fn digits_of(values: vec4<i32>) -> Digits {
+    if (PLANES == 1u) {
+        return Digits(values, vec4(0i), vec4(0i));
+    }
+    let low = lowest_digit(values);
+    let rest = (values - low) >> vec4(8u);
+    let middle = lowest_digit(rest);
+    return Digits((rest - middle) >> vec4(8u), middle, low);
+}
+
+/// Makes the input of one token: a `vec4` of what one unit is worth and the sums of its planes, and the planes
+/// in chunks of 16 columns.
+fn quantize(token: u32, local: u32) {
     let measured = measure(token, local);
     let inverse = inverse_rms(measured.x);
     let greatest = measured.y;
@@ -71,32 +85,32 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         unit = bound * inverse / 127.0;
     }
 
-    let words = params.padded / 4u;
-    let first = 4u * params.tokens + token * PLANES * words;
+    let chunks = preparation.padded / 16u;
+    let first = preparation.tokens + token * PLANES * chunks;
     var sums = vec4(0i);
-    for (var word = local; word < words; word += WORKGROUP) {
-        let values = integers(token, 4u * word, scale);
-        if (PLANES == 1u) {
-            out[first + word] = pack(values);
-            sums.y += values.x + values.y + values.z + values.w;
-        } else {
-            let low = lowest_digit(values);
-            let rest = (values - low) >> vec4(8u);
-            let middle = lowest_digit(rest);
-            let high = (rest - middle) >> vec4(8u);
-            out[first + word] = pack(high);
-            out[first + words + word] = pack(middle);
-            out[first + 2u * words + word] = pack(low);
-            sums.y += high.x + high.y + high.z + high.w;
-            sums.z += middle.x + middle.y + middle.z + middle.w;
-            sums.w += low.x + low.y + low.z + low.w;
+    for (var chunk = local; chunk < chunks; chunk += WORKGROUP) {
+        var high = vec4(0u);
+        var middle = vec4(0u);
+        var low = vec4(0u);
+        for (var word = 0u; word < 4u; word++) {
+            let digits = digits_of(integers(token, 16u * chunk + 4u * word, scale));
+            high[word] = pack(digits.high);
+            sums.y += digits.high.x + digits.high.y + digits.high.z + digits.high.w;
+            if (PLANES == 3u) {
+                middle[word] = pack(digits.middle);
+                low[word] = pack(digits.low);
+                sums.z += digits.middle.x + digits.middle.y + digits.middle.z + digits.middle.w;
+                sums.w += digits.low.x + digits.low.y + digits.low.z + digits.low.w;
+            }
+        }
+        put_input(first + chunk, high);
+        if (PLANES == 3u) {
+            put_input(first + chunks + chunk, middle);
+            put_input(first + 2u * chunks + chunk, low);
         }
     }
     sums = total(local, sums);
     if (local == 0u) {
-        out[4u * token] = bitcast<u32>(unit);
-        out[4u * token + 1u] = bitcast<u32>(sums.y);
-        out[4u * token + 2u] = bitcast<u32>(sums.z);
-        out[4u * token + 3u] = bitcast<u32>(sums.w);
+        put_input(token, bitcast<vec4<u32>>(vec4(bitcast<i32>(unit), sums.y, sums.z, sums.w)));
     }
 }

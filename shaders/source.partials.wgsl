@@ -2,19 +2,19 @@
 // a token, then each one's greatest score and sum of weights.
 
 fn load(token: u32, column: u32) -> f32 {
-    let heads = params.width / HEAD_DIM;
+    let heads = preparation.width / HEAD_DIM;
     let head = token * heads + column / HEAD_DIM;
-    let stats = params.stats + 2u * head * params.splits;
+    let stats = preparation.stats + 2u * head * preparation.splits;
     var greatest = source[stats];
-    for (var split = 1u; split < params.splits; split++) {
+    for (var split = 1u; split < preparation.splits; split++) {
         greatest = max(greatest, source[stats + 2u * split]);
     }
     var value = 0.0;
     var sum = 0.0;
-    for (var split = 0u; split < params.splits; split++) {
+    for (var split = 0u; split < preparation.splits; split++) {
         let factor = exp(source[stats + 2u * split] - greatest);
         sum += factor * source[stats + 2u * split + 1u];
-        let at = params.source + (head * params.splits + split) * HEAD_DIM + column % HEAD_DIM;
+        let at = preparation.source + (head * preparation.splits + split) * HEAD_DIM + column % HEAD_DIM;
         value += factor * source[at];
     }
     return value / sum;

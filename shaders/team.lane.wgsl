@@ -7,6 +7,7 @@ fn main(
     @builtin(num_workgroups) workgroups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
+    prepare_input(local);
     run(Team(workgroup.x * WORKGROUP + local, 0u, 1u), workgroups.x * WORKGROUP, workgroup.y);
 }
 

@@ -9,6 +9,7 @@ fn main(
     @builtin(subgroup_invocation_id) lane: u32,
 ) {
     let teams = WORKGROUP / size;
+    prepare_input(local);
     run(Team(workgroup.x * teams + local / size, lane, size), workgroups.x * teams, workgroup.y);
 }
 

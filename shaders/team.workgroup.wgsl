@@ -13,6 +13,7 @@ fn main(
     @builtin(local_invocation_index) local: u32,
 ) {
     team_local = local;
+    prepare_input(local);
     run(Team(workgroup.x * TEAMS + local / LANES, local % LANES, LANES), workgroups.x * TEAMS, workgroup.y);
 }
 

@@ -33,14 +33,14 @@ fn product(segment: Segment, octet: u32, vector: u32, team: Team) -> Values {
         let scale_lo = bitcast<vec4<f32>>(weights[at]);
         let scale_hi = bitcast<vec4<f32>>(weights[at + 1u]);
 
-        let x0 = x[first + chunk];
+        let x0 = input_at(first + chunk);
         let sum0 = integer_dot(ones, x0);
         var lo0 = signed_lo(codes, x0, sum0);
         var hi0 = signed_hi(codes, x0, sum0);
         if (PLANES == 3u) {
             // Sixteen columns of three digits fit 32 bits.
-            let x1 = x[first + chunks + chunk];
-            let x2 = x[first + 2u * chunks + chunk];
+            let x1 = input_at(first + chunks + chunk);
+            let x2 = input_at(first + 2u * chunks + chunk);
             let sum1 = integer_dot(ones, x1);
             let sum2 = integer_dot(ones, x2);
             lo0 = lo0 * 65536 + signed_lo(codes, x1, sum1) * 256 + signed_lo(codes, x2, sum2);
@@ -49,19 +49,19 @@ fn product(segment: Segment, octet: u32, vector: u32, team: Team) -> Values {
         values.lo0 += vec4<f32>(lo0) * scale_lo;
         values.hi0 += vec4<f32>(hi0) * scale_hi;
         if (PLANES == 1u && VECTORS > 1u) {
-            let x1 = x[first + chunks + chunk];
+            let x1 = input_at(first + chunks + chunk);
             let sum1 = integer_dot(ones, x1);
             values.lo1 += vec4<f32>(signed_lo(codes, x1, sum1)) * scale_lo;
             values.hi1 += vec4<f32>(signed_hi(codes, x1, sum1)) * scale_hi;
         }
         if (PLANES == 1u && VECTORS > 2u) {
-            let x2 = x[first + 2u * chunks + chunk];
+            let x2 = input_at(first + 2u * chunks + chunk);
             let sum2 = integer_dot(ones, x2);
             values.lo2 += vec4<f32>(signed_lo(codes, x2, sum2)) * scale_lo;
             values.hi2 += vec4<f32>(signed_hi(codes, x2, sum2)) * scale_hi;
         }
         if (PLANES == 1u && VECTORS > 3u) {
-            let x3 = x[first + 3u * chunks + chunk];
+            let x3 = input_at(first + 3u * chunks + chunk);
             let sum3 = integer_dot(ones, x3);
             values.lo3 += vec4<f32>(signed_lo(codes, x3, sum3)) * scale_lo;
             values.hi3 += vec4<f32>(signed_hi(codes, x3, sum3)) * scale_hi;

@@ -2,6 +2,9 @@
 // are 16 columns of eight rows, and one of activations serves all eight. A code is weight + 1, so that
 // `Σ weight · x = Σ code · x − Σ x`.
 //
+// The input (input.*.wgsl) is a `vec4` for each token (what one unit is worth, the sums of its planes), then
+// `[tokens, planes, chunks]`.
+//
 // VECTORS  vectors of activations that a team multiplies with a decoded chunk: tokens, or the PLANES of one
 // PLANES   1: int8 activations · 3: 24-bit fixed point in three signed digits, the highest first
 // EPILOGUE 0: store · 1: add to what is there · 2, 3: `act(gate) · up` with squared ReLU, SiLU
@@ -45,8 +48,6 @@ struct Params {
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> weights: array<vec4<u32>>;
-/// A `vec4` for each token (what one unit is worth, the sums of its planes), then `[tokens, planes, chunks]`.
-@group(0) @binding(2) var<storage, read> x: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read_write> out: array<f32>;
 
 /// Codes of 16 columns, a `vec4` a row.
@@ -107,11 +108,11 @@ fn first_vector(vector: u32) -> u32 {
 }
 
 fn token_unit(token: u32) -> f32 {
-    return bitcast<f32>(x[token].x);
+    return bitcast<f32>(input_at(token).x);
 }
 
 fn token_total(token: u32) -> i32 {
-    return bitcast<i32>(x[token].y);
+    return bitcast<i32>(input_at(token).y);
 }
 
 fn activate(gate: vec4<f32>) -> vec4<f32> {

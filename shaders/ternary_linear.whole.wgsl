@@ -18,21 +18,21 @@ fn product(segment: Segment, octet: u32, vector: u32, team: Team) -> Values {
         }
         let codes = decode(stream_start + 2u * step);
         step += team.lanes;
-        let x0 = x[first + chunk];
+        let x0 = input_at(first + chunk);
         lo0 += dot_lo(codes, x0);
         hi0 += dot_hi(codes, x0);
         if (VECTORS > 1u) {
-            let x1 = x[first + chunks + chunk];
+            let x1 = input_at(first + chunks + chunk);
             lo1 += dot_lo(codes, x1);
             hi1 += dot_hi(codes, x1);
         }
         if (VECTORS > 2u) {
-            let x2 = x[first + 2u * chunks + chunk];
+            let x2 = input_at(first + 2u * chunks + chunk);
             lo2 += dot_lo(codes, x2);
             hi2 += dot_hi(codes, x2);
         }
         if (VECTORS > 3u) {
-            let x3 = x[first + 3u * chunks + chunk];
+            let x3 = input_at(first + 3u * chunks + chunk);
             lo3 += dot_lo(codes, x3);
             hi3 += dot_hi(codes, x3);
         }
@@ -59,7 +59,7 @@ fn product(segment: Segment, octet: u32, vector: u32, team: Team) -> Values {
         scale_hi = bitcast<vec4<f32>>(weights[segment.scales + 2u * octet + 1u]);
     }
     var values: Values;
-    let totals = bitcast<vec4<i32>>(x[vector / PLANES]);
+    let totals = bitcast<vec4<i32>>(input_at(vector / PLANES));
     if (PLANES == 3u) {
         let unit = token_unit(vector / PLANES);
         let lo = (vec4<f32>(lo0 - totals.y) * 65536.0 + vec4<f32>(lo1 - totals.z) * 256.0)

@@ -3,15 +3,22 @@
 
 import type { SourceSpec } from "./files/source.js";
 import type { Delta, GenerationResult, LoadProgress, Message, ModelInfo, ModelStats } from "./types.js";
-import type { LoaderOptions, WasmGenerationOptions } from "./wasm-api.js";
+import type { GpuOptions, LoaderOptions, WasmGenerationOptions } from "./wasm-api.js";
 
 /** How an engine loads. */
-export interface EngineLoadOptions extends Omit<LoaderOptions, "threads"> {
+export interface EngineLoadOptions extends Omit<LoaderOptions, "threads" | "gpu"> {
+	/** What computes; `"auto"` takes the first of the others that can. */
+	device: Device | "auto";
+	/** Which GPU, where there are several. */
+	powerPreference: NonNullable<GpuOptions["powerPreference"]>;
 	/** The address of the wasm modules, where they are not beside the scripts. */
 	wasmUrl?: string;
 	/** How many threads are wanted. */
 	threads: "auto" | number;
 }
+
+/** What can compute. */
+export type Device = "webgpu" | "wasm";
 
 /** What text is generated from. */
 export type Prompt =

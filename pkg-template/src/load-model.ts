@@ -3,7 +3,7 @@
 import { watcher } from "./callbacks.js";
 import { defined } from "./defined.js";
 import type { EngineHost } from "./engine.js";
-import { InvalidArgumentError, UnsupportedBrowserError } from "./errors.js";
+import { InvalidArgumentError } from "./errors.js";
 import { describeSource } from "./files/source.js";
 import { Model } from "./model.js";
 import type { LoadOptions, ModelSource } from "./types.js";
@@ -13,6 +13,7 @@ const url: Rule = (value) => (value instanceof URL ? undefined : "must be a URL"
 
 const LOAD_RULES = {
 	device: oneOf("auto", "wasm", "webgpu"),
+	powerPreference: oneOf("auto", "high-performance", "low-power"),
 	contextLength: integer(1, 2 ** 32 - 1),
 	kvCache: oneOf("f32", "f16"),
 	activations: oneOf("auto", "int8", "float"),
@@ -49,13 +50,8 @@ export async function loadModelIn(
 	options: LoadOptions,
 ): Promise<Model> {
 	checkOptions("loadModel", options, LOAD_RULES);
-	if (options.device === "webgpu") {
-		throw new UnsupportedBrowserError(
-			'This version of Sterna does not compute on WebGPU: use device "auto" or "wasm".',
-		);
-	}
 	const { contextLength, kvCache, activations, embedding, i2sLayout, wasmUrl, signal, onProgress } = options;
-	const { threads = "auto" } = options;
+	const { device = "auto", powerPreference = "auto", threads = "auto" } = options;
 	const spec = describeSource(source, surroundings.hasFileSystem);
 	const host = await surroundings.host(options);
 	const base = globalThis.document?.baseURI ?? globalThis.location?.href;
@@ -63,6 +59,8 @@ export async function loadModelIn(
 		spec,
 		{
 			...defined({ contextLength, kvCache, activations, embedding, i2sLayout }),
+			device,
+			powerPreference,
 			threads,
 			wasmUrl: wasmUrl === undefined ? undefined : absolute(wasmUrl, base),
 		},

@@ -1,15 +1,27 @@
 // The engine in this thread, over the wasm module: a loop of short steps that gives the event loop a turn
 // between any two, so that aborts get through.
 
-import type { CallContext, Engine, EngineHost, EngineLoadOptions, EvaluationKind, Prompt } from "./engine.js";
+import type {
+	CallContext,
+	Device,
+	Engine,
+	EngineHost,
+	EngineLoadOptions,
+	EvaluationKind,
+	Prompt,
+} from "./engine.js";
 import {
 	AbortedError,
+	InternalError,
 	InvalidArgumentError,
 	OutOfMemoryError,
 	type SternaError,
+	type SternaErrorCode,
 	throwIfAborted,
 	toSternaError,
+	UnsupportedBrowserError,
 } from "./errors.js";
+import type { Checkpoint } from "./files/checkpoint.js";
 import { type OpenContext, openSource } from "./files/open.js";
 import type { Instance } from "./instances.js";
 import { JobQueue } from "./job-queue.js";
@@ -17,6 +29,7 @@ import { feedCheckpoint } from "./loading.js";
 import { type StartThread, Team } from "./threads/team.js";
 import type {
 	Delta,
+	Fallback,
 	GenerationResult,
 	LoadProgress,
 	Message,
@@ -24,7 +37,8 @@ import type {
 	ModelStats,
 	Timing,
 } from "./types.js";
-import type { LoaderOptions, WasmGenerationOptions, WasmLoader, WasmModel, WasmStep } from "./wasm-api.js";
+import type { WasmGenerationOptions, WasmLoader, WasmModel, WasmStep } from "./wasm-api.js";
+import { lookForGpu } from "./webgpu.js";
 import { yieldToEventLoop } from "./yield.js";
 
 /** What the engine takes from its surroundings. */
@@ -74,7 +88,13 @@ class LocalEngine implements Engine {
 	readonly #endThreads: () => void;
 	#lost: SternaError | undefined;
 
-	constructor(instance: Instance, team: Team, model: WasmModel, load: ModelStats["load"]) {
+	constructor(
+		instance: Instance,
+		team: Team,
+		model: WasmModel,
+		load: ModelStats["load"],
+		fallbacks: Fallback[],
+	) {
 		this.#instance = instance;
 		this.#model = model;
 		this.#stats = { load, generations: 0, promptTokens: 0, completionTokens: 0 };
@@ -82,7 +102,7 @@ class LocalEngine implements Engine {
 		this.#endThreads = () => team.terminate();
 		instance.onLost(this.#endThreads);
 		const { memory: _, ...info } = model.info();
-		this.info = { ...info, device: "wasm" };
+		this.info = { ...info, fallbacks };
 	}
 
 	/** Calls into wasm; after a trap, in this model or in another of its instance, every call fails as that one did. */
@@ -98,6 +118,20 @@ class LocalEngine implements Engine {
 				if (!this.#instance.lost) this.#endThreads();
 			}
 			throw known;
+		}
+	}
+
+	/** {@link #call} of what may end later: results of a GPU are promises. */
+	async #finished<T>(use: (model: WasmModel) => T | Promise<T>): Promise<T> {
+		const result = this.#call(use);
+		// What is there at once is not waited for: a step on the processor must not cost a turn.
+		if (!(result instanceof Promise)) return result;
+		try {
+			return await result;
+		} catch (error) {
+			return this.#call<T>(() => {
+				throw error;
+			});
 		}
 	}
 
@@ -137,7 +171,7 @@ class LocalEngine implements Engine {
 			for (;;) {
 				await yieldToEventLoop();
 				throwIfAborted(stop, text);
-				const step = this.#call((model) => model.step());
+				const step = await this.#finished((model) => model.step());
 				if (step.kind === "token") {
 					watch.token();
 					tokenIds.push(step.id);
@@ -180,7 +214,7 @@ class LocalEngine implements Engine {
 			for (;;) {
 				await yieldToEventLoop();
 				throwIfAborted(stop);
-				const step = this.#call((model) => model.evaluateStep());
+				const step = await this.#finished((model) => model.evaluateStep());
 				values.set(step.values, filled);
 				filled += step.values.length;
 				onEvent?.({ done: step.done, total: step.total });
@@ -248,35 +282,108 @@ export function localHost(platform: Platform): EngineHost {
 	};
 }
 
-function createLoader(instance: Instance, options: LoaderOptions): WasmLoader {
+/** The devices to try, best first. */
+function candidates(device: EngineLoadOptions["device"]): Device[] {
+	return device === "auto" ? ["webgpu", "wasm"] : [device];
+}
+
+/** What another device may do better. */
+const DEVICE_CODES: readonly SternaErrorCode[] = ["unsupported_browser", "out_of_memory", "device_lost"];
+
+async function load(
+	platform: Platform,
+	source: Parameters<EngineHost["load"]>[0],
+	{ device, ...options }: EngineLoadOptions,
+	signal: AbortSignal | undefined,
+	onProgress: ((progress: LoadProgress) => void) | undefined,
+): Promise<Engine> {
+	const fallbacks: Fallback[] = [];
+	const devices = candidates(device);
+	for (const candidate of devices) {
+		try {
+			const isChoice = devices.length > 1;
+			const start = performance.now();
+			const attempt = { platform, source, options, isChoice, fallbacks, signal, onProgress, start };
+			return await (candidate === "webgpu" ? loadOnGpu(attempt) : loadOnCpu(attempt));
+		} catch (error) {
+			const known = toSternaError(error);
+			if (candidate !== "webgpu" || devices.length === 1 || !DEVICE_CODES.includes(known.code)) throw known;
+			fallbacks.push({ device: candidate, reason: known.message });
+		}
+	}
+	throw new InternalError("No device was tried.");
+}
+
+/** One way to load a model. */
+interface Attempt {
+	platform: Platform;
+	source: Parameters<EngineHost["load"]>[0];
+	options: Omit<EngineLoadOptions, "device">;
+	/** Whether another device is tried when this one cannot be used. */
+	isChoice: boolean;
+	fallbacks: Fallback[];
+	signal: AbortSignal | undefined;
+	onProgress: ((progress: LoadProgress) => void) | undefined;
+	/** When it began. */
+	start: number;
+}
+
+async function loadOnGpu(attempt: Attempt): Promise<Engine> {
+	const { wasmUrl: _, threads: __, powerPreference, ...options } = attempt.options;
+	throwIfAborted(attempt.signal);
+	const found = await lookForGpu(powerPreference);
+	const advice = 'Use device "wasm", or "auto" to fall back by itself.';
+	if (found.kind === "none") throw new UnsupportedBrowserError(`${found.reason} ${advice}`);
+	if (found.isSoftware && attempt.isChoice) {
+		throw new UnsupportedBrowserError("WebGPU only has the processor, which is faster without it.");
+	}
+	const [{ instance }, checkpoint] = await open(attempt, 1);
+	const create = () => instance.api.Loader.onGpu({ ...options, gpu: found.options });
+	return loadInto(attempt, { instance, threads: 1, checkpoint, create });
+}
+
+async function loadOnCpu(attempt: Attempt): Promise<Engine> {
+	const { wasmUrl: _, threads: wanted, powerPreference: __, ...options } = attempt.options;
+	throwIfAborted(attempt.signal);
+	const [{ instance, threads }, checkpoint] = await open(attempt, wanted);
+	const create = async () => new instance.api.Loader({ ...options, threads });
+	return loadInto(attempt, { instance, threads, checkpoint, create });
+}
+
+/** The module and the checkpoint, side by side. */
+function open({ platform, source, options, signal }: Attempt, threads: EngineLoadOptions["threads"]) {
+	return Promise.all([platform.instantiate(options.wasmUrl, threads), openSource(source, platform, signal)]);
+}
+
+/** What a model is made with. */
+interface Means {
+	instance: Instance;
+	/** Threads that compute. */
+	threads: number;
+	checkpoint: Checkpoint;
+	create: () => Promise<WasmLoader>;
+}
+
+async function createLoader(instance: Instance, create: () => Promise<WasmLoader>): Promise<WasmLoader> {
 	if (instance.lost) throw instance.lost;
 	try {
-		return new instance.api.Loader(options);
+		return await create();
 	} catch (error) {
 		throw instance.explain(error);
 	}
 }
 
-async function load(
-	platform: Platform,
-	source: Parameters<EngineHost["load"]>[0],
-	{ wasmUrl, threads, ...options }: EngineLoadOptions,
-	signal: AbortSignal | undefined,
-	onProgress: ((progress: LoadProgress) => void) | undefined,
+async function loadInto(
+	{ platform, start, fallbacks, signal, onProgress }: Attempt,
+	{ instance, threads, checkpoint, create }: Means,
 ): Promise<Engine> {
-	const start = performance.now();
-	throwIfAborted(signal);
-	const [{ instance, threads: granted }, checkpoint] = await Promise.all([
-		platform.instantiate(wasmUrl, threads),
-		openSource(source, platform, signal),
-	]);
-	const loader = createLoader(instance, { ...options, threads: granted });
+	const loader = await createLoader(instance, create);
 	let team: Team | undefined;
 	let bytes: number;
 	let model: WasmModel;
 	try {
 		const { module, memory } = instance;
-		const seats = Array.from({ length: granted - 1 }, () => loader.threadSeat());
+		const seats = Array.from({ length: threads - 1 }, () => loader.threadSeat());
 		team = await Team.start(
 			seats.map((seat) => ({ module, memory, seat })),
 			platform.startThread,
@@ -291,13 +398,14 @@ async function load(
 	}
 	try {
 		// Takes the loader along, whether it succeeds or not.
-		model = loader.finish();
+		model = await loader.finish();
 	} catch (error) {
 		const known = instance.explain(error);
 		if (instance.lost) team.terminate();
 		throw known;
 	}
-	const engine = new LocalEngine(instance, team, model, { bytes, duration: performance.now() - start });
+	const duration = performance.now() - start;
+	const engine = new LocalEngine(instance, team, model, { bytes, duration }, fallbacks);
 	onProgress?.({ phase: "ready", loadedBytes: bytes, totalBytes: bytes, fraction: 1 });
 	return engine;
 }

@@ -4,7 +4,7 @@
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use sterna::backend::gpu::{DeviceOptions, Gpu, IntegerDot, Team, Variants};
+use sterna::backend::gpu::{DeviceOptions, Gpu, InputPreparation, IntegerDot, Team, Variants};
 use sterna::quant::{Int8Matrix, Matrix, Scales, TernaryMatrix};
 
 /// Defines tests that natively run to the end at once and that a browser awaits.
@@ -94,7 +94,11 @@ pub async fn open_variants() -> Vec<Gpu> {
         let is_subgroup = team == Team::Subgroup;
         let options =
             DeviceOptions { default_limits: !is_subgroup, subgroups: is_subgroup, ..Default::default() };
-        match Gpu::open(&options, Some(Variants { team, dot })).await {
+        let preparation = match team {
+            Team::Workgroup(_) => InputPreparation::Separate,
+            Team::Lane | Team::Subgroup => InputPreparation::Inline,
+        };
+        match Gpu::open(&options, Some(Variants { team, dot, preparation })).await {
             Ok(gpu) => gpus.push(gpu),
             Err(error) => eprintln!("SKIPPED {team:?}: {error}"),
         }

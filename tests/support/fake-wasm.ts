@@ -125,6 +125,7 @@ class FakeModel implements WasmModel {
 			specialTokens: { eos: [0] },
 			defaults: {},
 			memory: { weights: 1, kvCache: 2 },
+			device: "wasm",
 			kernel: "fake",
 			threads: this.log.loaderOptions?.threads ?? 1,
 		};

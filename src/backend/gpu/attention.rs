@@ -81,7 +81,7 @@ impl Pass<'_> {
         let stretch = if splits > 1 { STRETCH as u32 } else { u32::MAX };
         self.context.dispatch(Dispatch {
             kernel: self.context.kernel(&parts, &constants),
-            params: &self.params(stretch, splits, sums),
+            params: &[(0, &self.params(stretch, splits, sums))],
             buffers: &buffers,
             workgroups: [self.kv_heads() as u32, rows.div_ceil(tile) as u32, splits as u32],
         });
@@ -96,7 +96,7 @@ impl Pass<'_> {
         let parts = [self.kv_part(), "heads", self.key_norm_part(), "append.body", "append"];
         self.context.dispatch(Dispatch {
             kernel: self.context.kernel(&parts, &self.constants()),
-            params: &self.params(u32::MAX, 1, 0),
+            params: &[(0, &self.params(u32::MAX, 1, 0))],
             buffers: &buffers,
             workgroups: [self.kv_heads() as u32, self.tokens as u32, 1],
         });

@@ -37,7 +37,7 @@ pub fn embed(context: &Context, table: &GpuMatrix, tokens: usize) -> GpuTensor {
                 ];
                 context.dispatch(Dispatch {
                     kernel: kernel.clone(),
-                    params: &params,
+                    params: &[(0, &params)],
                     buffers: &[(1, &block.buffer), (2, &context.input), (3, out.buffer())],
                     workgroups: [table.vectors.div_ceil(64) as u32, tokens as u32, 1],
                 });
@@ -62,7 +62,7 @@ pub fn embed(context: &Context, table: &GpuMatrix, tokens: usize) -> GpuTensor {
                 ];
                 context.dispatch(Dispatch {
                     kernel: kernel.clone(),
-                    params: &params,
+                    params: &[(0, &params)],
                     buffers: &[(1, &part.buffer), (2, &context.input), (3, out.buffer())],
                     workgroups: [table.cols.div_ceil(64) as u32, tokens as u32, 1],
                 });

@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::kernels::Constant;
-use super::prepare::VALUE_ALIGN;
+use super::prepare::{self, VALUE_ALIGN};
 use super::recorder::Dispatch;
 use super::tensor::{GpuInput, GpuTensor};
 use super::variants::Team;
@@ -111,7 +111,7 @@ fn combine(context: &Context, gate: &GpuTensor, up: &GpuTensor, act: Activation)
     let rows = groups.div_ceil(MOST_WORKGROUPS);
     context.dispatch(Dispatch {
         kernel: context.kernel(&["combine"], &[("SILU", Constant::Flag(act == Activation::Silu))]),
-        params: &[count, gate.offset as u32, up.offset as u32, 0],
+        params: &[(0, &[count, gate.offset as u32, up.offset as u32, 0])],
         buffers: &[(1, gate.buffer()), (2, out.buffer())],
         workgroups: [groups.div_ceil(rows), rows, 1],
     });
@@ -166,17 +166,28 @@ fn ternary(context: &Context, segments: &[Segment<'_>], x: &GpuInput, epilogue: 
         ("PLANES", Constant::Count(planes)),
         ("EPILOGUE", Constant::Count(epilogue.code())),
     ]);
-    let dot = context.variants.dot.part();
-    let kernel = context.kernel(&["team", team.part(), dot, product, "ternary_linear"], &constants);
+    let mut parts = vec!["team", team.part(), context.variants.dot.part(), product, "ternary_linear"];
+    let (buffer, out) = (&segments[0].part.buffer, segments[0].out.buffer());
+    let workgroups = [workgroups(context, team, octets), tokens.div_ceil(vectors / planes), 1];
+    if let Some(inline) = prepare::inline(context, x) {
+        parts.extend(inline.parts());
+        constants.extend(inline.constants());
+        let mut buffers = vec![(1, buffer), (3, out)];
+        buffers.extend(inline.buffers());
+        context.dispatch(Dispatch {
+            kernel: context.kernel(&parts, &constants),
+            params: &[(0, &params), inline.params()],
+            buffers: &buffers,
+            workgroups,
+        });
+        return;
+    }
+    parts.push("input.buffer");
     context.dispatch(Dispatch {
-        kernel,
-        params: &params,
-        buffers: &[
-            (1, &segments[0].part.buffer),
-            (2, x.codes(context)),
-            (3, segments[0].out.buffer()),
-        ],
-        workgroups: [workgroups(context, team, octets), tokens.div_ceil(vectors / planes), 1],
+        kernel: context.kernel(&parts, &constants),
+        params: &[(0, &params)],
+        buffers: &[(1, buffer), (2, x.codes(context)), (3, out)],
+        workgroups,
     });
 }
 
@@ -193,7 +204,7 @@ fn dense(
     let mut constants = team.constants();
     constants.extend([("TOKENS", Constant::Count(tile)), ("EPILOGUE", Constant::Count(epilogue.code()))]);
     let kernel = context
-        .kernel(&["team", team.part(), "rows", matrix.encoding.part(), "dense_linear"], &constants);
+        .kernel(&["team", team.part(), "input.none", "rows", matrix.encoding.part(), "dense_linear"], &constants);
     let params = [
         matrix.vectors as u32,
         block.rows as u32,
@@ -207,7 +218,7 @@ fn dense(
     let teams = block.rows.div_ceil(DENSE_ROWS) as u32;
     context.dispatch(Dispatch {
         kernel,
-        params: &params,
+        params: &[(0, &params)],
         buffers: &[(1, &block.buffer), (2, x.values(context)), (3, out.buffer())],
         workgroups: [workgroups(context, team, teams), tokens.div_ceil(tile), 1],
     });

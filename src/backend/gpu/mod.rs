@@ -22,7 +22,7 @@ pub use device::{DeviceOptions, PowerPreference};
 pub use recorder::Counters;
 pub use sample::{Choice, GpuSampler};
 pub use tensor::{GpuInput, GpuTensor};
-pub use variants::{IntegerDot, Team, Variants};
+pub use variants::{InputPreparation, IntegerDot, Team, Variants};
 pub use weights::GpuMatrix;
 
 use super::{AttentionInput, Backend, CacheShape, Norm, TokenIds};
@@ -54,7 +54,11 @@ impl Gpu {
         if variants.is_some_and(|variants| variants.team == Team::Subgroup) && !device.has_subgroups {
             return Err(device::unavailable("the GPU has no subgroups"));
         }
-        let variants = variants.unwrap_or(Variants { team, dot: IntegerDot::Packed });
+        let variants = variants.unwrap_or(Variants {
+            team,
+            dot: IntegerDot::Packed,
+            preparation: InputPreparation::Inline,
+        });
         Ok(Self { context: Rc::new(Context::new(device, variants)) })
     }
 

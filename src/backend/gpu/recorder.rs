@@ -21,9 +21,9 @@ pub struct Counters {
 /// A kernel with its arguments.
 pub struct Dispatch<'a> {
     pub kernel: Rc<Kernel>,
-    /// Binding 0.
-    pub params: &'a [u32],
-    /// The other bindings: their numbers and buffers.
+    /// Uniforms: their bindings and words.
+    pub params: &'a [(u32, &'a [u32])],
+    /// The other bindings and their buffers.
     pub buffers: &'a [(u32, &'a wgpu::Buffer)],
     pub workgroups: [u32; 3],
 }
@@ -51,8 +51,7 @@ impl Recorder {
         if dispatch.workgroups.contains(&0) {
             return;
         }
-        let params = self.uniform(device, dispatch.params);
-        let group = self.group(device, &dispatch, &params);
+        let group = self.group(device, &dispatch);
         let mut open = self.open.borrow_mut();
         let pass = open.pass(device);
         pass.set_pipeline(&dispatch.kernel.pipeline);
@@ -114,11 +113,10 @@ impl Recorder {
         buffer
     }
 
-    fn group(&self, device: &Device, dispatch: &Dispatch<'_>, params: &wgpu::Buffer) -> wgpu::BindGroup {
-        let mut key: Vec<wgpu::Buffer> = Vec::with_capacity(1 + dispatch.buffers.len());
-        key.push(params.clone());
-        key.extend(dispatch.buffers.iter().map(|(_, buffer)| (*buffer).clone()));
-        let key = (dispatch.kernel.id, key);
+    fn group(&self, device: &Device, dispatch: &Dispatch<'_>) -> wgpu::BindGroup {
+        let uniforms = dispatch.params.iter().map(|(_, words)| self.uniform(device, words));
+        let buffers = dispatch.buffers.iter().map(|(_, buffer)| (*buffer).clone());
+        let key: (usize, Vec<wgpu::Buffer>) = (dispatch.kernel.id, uniforms.chain(buffers).collect());
         let mut groups = self.groups.borrow_mut();
         if let Some(group) = groups.get(&key) {
             return group.clone();
@@ -127,8 +125,10 @@ impl Recorder {
             groups.clear();
         }
         self.count(|counters| counters.created += 1);
-        let bound = [(0, params)].into_iter().chain(dispatch.buffers.iter().copied());
-        let entries: Vec<_> = bound
+        let bindings = dispatch.params.iter().map(|(binding, _)| *binding);
+        let bindings = bindings.chain(dispatch.buffers.iter().map(|(binding, _)| *binding));
+        let entries: Vec<_> = bindings
+            .zip(&key.1)
             .map(|(binding, buffer)| wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() })
             .collect();
         let group = device.device.create_bind_group(&wgpu::BindGroupDescriptor {

@@ -82,20 +82,20 @@ impl GpuSampler {
             let best = context.lease(2 * PARTS as usize);
             context.dispatch(Dispatch {
                 kernel: context.kernel(&["choose.penalty", "argmax.part"], &[]),
-                params: &params,
+                params: &[(0, &params)],
                 buffers: &[(1, logits.buffer()), said, (3, &best.buffer)],
                 workgroups: [PARTS, 1, 1],
             });
             context.dispatch(Dispatch {
                 kernel: context.kernel(&["choose.penalty", "choose.finish", "argmax"], &[]),
-                params: &params,
+                params: &[(0, &params)],
                 buffers: &[said, (3, &context.input), (4, &best.buffer)],
                 workgroups: [1, 1, 1],
             });
         } else {
             context.dispatch(Dispatch {
                 kernel: context.kernel(&["choose.penalty", "choose.finish", "draw"], &[]),
-                params: &params,
+                params: &[(0, &params)],
                 buffers: &[(1, logits.buffer()), said, (3, &context.input), (4, &self.random.buffer)],
                 workgroups: [1, 1, 1],
             });

@@ -78,6 +78,11 @@ impl GpuInput {
         }
     }
 
+    /// Whether [`Self::codes`] were made.
+    pub fn has_codes(&self) -> bool {
+        self.codes.get().is_some()
+    }
+
     /// For ternary linears (`shaders/quantize.wgsl`).
     pub fn codes(&self, context: &Context) -> &wgpu::Buffer {
         &self.codes.get_or_init(|| prepare::quantize(context, self)).buffer

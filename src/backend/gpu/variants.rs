@@ -18,10 +18,20 @@ pub enum IntegerDot {
     Plain,
 }
 
+/// Where the integer input of one token's product is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputPreparation {
+    /// By each workgroup of the product for itself, as far as its memory holds it: fewer dispatches.
+    Inline,
+    /// Once, in a dispatch of its own: less work.
+    Separate,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Variants {
     pub team: Team,
     pub dot: IntegerDot,
+    pub preparation: InputPreparation,
 }
 
 impl std::fmt::Display for Variants {
@@ -35,7 +45,11 @@ impl std::fmt::Display for Variants {
             IntegerDot::Packed => "packed",
             IntegerDot::Plain => "plain",
         };
-        write!(f, "webgpu {team} {dot}")
+        let preparation = match self.preparation {
+            InputPreparation::Inline => "inline",
+            InputPreparation::Separate => "separate",
+        };
+        write!(f, "{team} {dot} {preparation}")
     }
 }
 
