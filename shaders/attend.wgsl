@@ -103,14 +103,14 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
                 after = max(after, scores[local * WORKGROUP + i]);
             }
             greatest[local] = after;
-            correction[local] = exp(before - after);
+            correction[local] = exponential(before - after);
         }
         workgroupBarrier();
         for (var row = 0u; row < ROWS; row++) {
             let score = scores[row * WORKGROUP + local];
             var weight = 0.0;
             if (score > HIDDEN) {
-                weight = exp(score - greatest[row]);
+                weight = exponential(score - greatest[row]);
             }
             scores[row * WORKGROUP + local] = weight;
         }

@@ -20,7 +20,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) w
         return;
     }
     let gate = products[params.gate + at];
-    var activated = gate / (1.0 + exp(-max(gate, -88.0)));
+    var activated = gate / (1.0 + exponential(-gate));
     if (!SILU) {
         activated = max(gate, 0.0) * max(gate, 0.0);
     }

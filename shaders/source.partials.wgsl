@@ -12,7 +12,7 @@ fn load(token: u32, column: u32) -> f32 {
     var value = 0.0;
     var sum = 0.0;
     for (var split = 0u; split < preparation.splits; split++) {
-        let factor = exp(source[stats + 2u * split] - greatest);
+        let factor = exponential(source[stats + 2u * split] - greatest);
         sum += factor * source[stats + 2u * split + 1u];
         let at = preparation.source + (head * preparation.splits + split) * HEAD_DIM + column % HEAD_DIM;
         value += factor * source[at];

@@ -120,7 +120,9 @@ fn activate(gate: vec4<f32>) -> vec4<f32> {
         let positive = max(gate, vec4(0.0));
         return positive * positive;
     }
-    return gate / (1.0 + exp(-max(gate, vec4(-88.0))));
+    return gate / (1.0 + vec4(
+        exponential(-gate.x), exponential(-gate.y), exponential(-gate.z), exponential(-gate.w),
+    ));
 }
 
 fn gated(gate: Values, up: Values) -> Values {

@@ -60,7 +60,7 @@ impl Pass<'_> {
         out.partials = (splits > 1).then_some(Partials { splits, stats: sums, head_dim });
 
         let norm_part = if self.input.query_norm.is_some() { "query_norm" } else { "query_norm.none" };
-        let mut parts = vec![self.kv_part(), "heads", norm_part];
+        let mut parts = vec!["exponential", self.kv_part(), "heads", norm_part];
         match is_alone {
             true => parts.extend([self.key_norm_part(), "append.body", "attend.append"]),
             false => parts.push("attend.cache"),

@@ -107,6 +107,7 @@ shaders![
     "draw",
     "embed.dense",
     "embed.ternary",
+    "exponential",
     "heads",
     "input.buffer",
     "input.inline",

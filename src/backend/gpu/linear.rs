@@ -110,7 +110,7 @@ fn combine(context: &Context, gate: &GpuTensor, up: &GpuTensor, act: Activation)
     let groups = count.div_ceil(64);
     let rows = groups.div_ceil(MOST_WORKGROUPS);
     context.dispatch(Dispatch {
-        kernel: context.kernel(&["combine"], &[("SILU", Constant::Flag(act == Activation::Silu))]),
+        kernel: context.kernel(&["exponential", "combine"], &[("SILU", Constant::Flag(act == Activation::Silu))]),
         params: &[(0, &[count, gate.offset as u32, up.offset as u32, 0])],
         buffers: &[(1, gate.buffer()), (2, out.buffer())],
         workgroups: [groups.div_ceil(rows), rows, 1],
@@ -166,7 +166,7 @@ fn ternary(context: &Context, segments: &[Segment<'_>], x: &GpuInput, epilogue: 
         ("PLANES", Constant::Count(planes)),
         ("EPILOGUE", Constant::Count(epilogue.code())),
     ]);
-    let mut parts = vec!["team", team.part(), context.variants.dot.part(), product, "ternary_linear"];
+    let mut parts = vec!["exponential", "team", team.part(), context.variants.dot.part(), product, "ternary_linear"];
     let (buffer, out) = (&segments[0].part.buffer, segments[0].out.buffer());
     let workgroups = [workgroups(context, team, octets), tokens.div_ceil(vectors / planes), 1];
     if let Some(inline) = prepare::inline(context, x) {

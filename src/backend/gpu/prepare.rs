@@ -128,8 +128,10 @@ impl<'a> Preparation<'a> {
 
     fn parts(&self) -> Vec<&'static str> {
         let weight = if self.input.norm.is_some() { "prepare.weight" } else { "prepare.no_weight" };
-        let source = if self.input.source.partials.is_some() { "source.partials" } else { "source.plain" };
-        vec!["prepare", source, weight]
+        match self.input.source.partials {
+            Some(_) => vec!["prepare", "exponential", "source.partials", weight],
+            None => vec!["prepare", "source.plain", weight],
+        }
     }
 
     fn constants(&self) -> Vec<(&'static str, Constant)> {
