@@ -4,10 +4,10 @@ mod common;
 mod gpu_support;
 
 use common::load_files_on;
-use gpu_support::{EMBEDDED, Random, gpu_test, open, open_variants};
+use gpu_support::{EMBEDDED, Random, gpu_test, open, open_variants, open_with};
 use sterna::backend::Backend;
 use sterna::backend::cpu::Cpu;
-use sterna::backend::gpu::Gpu;
+use sterna::backend::gpu::{DeviceOptions, Gpu, InputPreparation, IntegerDot, Team, Variants};
 use sterna::checkpoint::ReadOptions;
 use sterna::engine::Engine;
 use sterna::generate::sampler::{Sampler, SamplerOptions};
@@ -49,7 +49,11 @@ struct Outcome {
     reason: FinishReason,
 }
 
-async fn generate<B: Backend>(engine: &mut Engine<B>, prompt: &[u32], options: &GenerationOptions) -> Outcome {
+async fn generate<B: Backend>(
+    engine: &mut Engine<B>,
+    prompt: &[u32],
+    options: &GenerationOptions,
+) -> Outcome {
     engine.start_generation(prompt.to_vec(), options).unwrap();
     let (mut ids, mut text) = (Vec::new(), String::new());
     loop {
@@ -68,7 +72,8 @@ async fn generate<B: Backend>(engine: &mut Engine<B>, prompt: &[u32], options: &
 }
 
 fn chat(engine: &Engine<Gpu>, text: &str) -> Vec<u32> {
-    let message: Message = serde_json::from_value(serde_json::json!({ "role": "user", "content": text })).unwrap();
+    let message: Message =
+        serde_json::from_value(serde_json::json!({ "role": "user", "content": text })).unwrap();
     let options = RenderOptions { add_generation_prompt: true, ..Default::default() };
     engine.encode_chat(&[message], options).unwrap()
 }
@@ -210,7 +215,12 @@ gpu_test! {
     }
 
     async fn a_steady_step_is_one_submit_and_creates_nothing() {
-        let Some(gpu) = open().await else { return };
+        let variants = Variants {
+            team: Team::Lane,
+            dot: IntegerDot::Packed,
+            preparation: InputPreparation::Inline,
+        };
+        let Some(gpu) = open_with(&DeviceOptions::default(), Some(variants)).await else { return };
         let mut engine = load_files_on(gpu.clone(), EMBEDDED, ReadOptions::default()).await;
         let layers = engine.config().num_layers;
         for temperature in [0.0, 0.8] {
@@ -237,5 +247,24 @@ gpu_test! {
             assert!(after.bytes_read - before.bytes_read <= 16 * steps as u64);
             assert_eq!(after.created, before.created);
         }
+    }
+
+    async fn a_lost_device_is_told() {
+        let Some(gpu) = open().await else { return };
+        let mut engine = load_files_on(gpu.clone(), EMBEDDED, ReadOptions::default()).await;
+        let prompt = chat(&engine, "Who are you?");
+        let options = GenerationOptions { temperature: Some(0.0), max_tokens: Some(20), ..Default::default() };
+        engine.start_generation(prompt, &options).unwrap();
+        engine.step().await.unwrap();
+        engine.step().await.unwrap();
+        gpu.destroy();
+        let error = loop {
+            match engine.step().await {
+                Ok(Step::Done { .. }) => panic!("the device is lost"),
+                Ok(_) => {}
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.code(), "device_lost");
     }
 }

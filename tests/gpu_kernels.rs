@@ -265,8 +265,7 @@ async fn check_attention(
     let shape = CacheShape { layers: 2, kv_heads, head_dim, format };
     let frequencies = RopeFrequencies::new(&rope_config(head_dim)).unwrap();
     let (query_norm, key_norm) = (random.floats(head_dim), random.floats(head_dim));
-    let gpu_norms =
-        [&query_norm, &key_norm].map(|norm| gpu.upload_vector(norm.clone()).unwrap());
+    let gpu_norms = [&query_norm, &key_norm].map(|norm| gpu.upload_vector(norm.clone()).unwrap());
     let cpu = Cpu::default();
     let (mut ours, mut theirs) = (gpu.new_cache(shape).unwrap(), cpu.new_cache(shape).unwrap());
     for tokens in [1, 3, 60, 1, 200, 40, 1, 1, 300, 1] {

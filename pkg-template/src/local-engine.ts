@@ -101,8 +101,9 @@ class LocalEngine implements Engine {
 		// Holds on to the threads only: a model that its user has forgotten can still be collected and freed.
 		this.#endThreads = () => team.terminate();
 		instance.onLost(this.#endThreads);
-		const { memory: _, ...info } = model.info();
-		this.info = { ...info, fallbacks };
+		const { memory: _, rejectedKernels, ...info } = model.info();
+		const rejected = rejectedKernels.map((reason): Fallback => ({ device: "webgpu", reason }));
+		this.info = { ...info, fallbacks: [...fallbacks, ...rejected] };
 	}
 
 	/** Calls into wasm; after a trap, in this model or in another of its instance, every call fails as that one did. */

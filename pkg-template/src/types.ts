@@ -215,7 +215,7 @@ export interface ModelConfig {
 	linearInput: "int8" | "float";
 }
 
-/** A device that was not used, though `device: "auto"` would have preferred it. */
+/** A device, or some of its kernels, that were not used, though they would have been preferred. */
 export interface Fallback {
 	device: "webgpu";
 	/** Why it was not used, for people to read. */

@@ -75,6 +75,8 @@ export interface WasmModelInfo {
 	/** The GPU, as far as the browser tells. */
 	adapter?: string;
 	kernel: string;
+	/** Kernels of the GPU that gave wrong results, and how. */
+	rejectedKernels: string[];
 	threads: number;
 }
 

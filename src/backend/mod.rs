@@ -10,7 +10,7 @@ pub mod gpu;
 
 use crate::Result;
 use crate::generate::sampler::SamplerOptions;
-use crate::model::{Activation, LinearInput, RopeFrequencies};
+use crate::model::{Activation, LinearInput, ModelConfig, RopeFrequencies};
 use crate::quant::Matrix;
 use std::ops::Range;
 
@@ -141,6 +141,12 @@ pub trait Backend {
     type Sampler;
     /// A token that was chosen, perhaps not yet known to the host.
     type Choice: Clone;
+
+    /// Gets ready for a model of this kind: a device that has a choice of kernels tries and chooses them.
+    ///
+    /// # Errors
+    /// `unsupported_browser` when the device does not compute right.
+    fn prepare(&self, config: &ModelConfig, kv_format: KvFormat) -> impl Future<Output = Result<()>>;
 
     fn upload_matrix(&self, matrix: Matrix) -> Result<Self::Matrix>;
     fn upload_vector(&self, vector: Vec<f32>) -> Result<Self::Vector>;

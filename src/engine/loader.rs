@@ -97,6 +97,7 @@ impl<B: Backend> Loader<B> {
         let weights = builder.finish(&checkpoint.config)?;
         let transformer = Transformer::new(backend, checkpoint.config, weights)?;
         transformer.backend().settle().await?;
+        transformer.backend().prepare(transformer.config(), self.options.kv_format).await?;
         let session = Session::new(&transformer, self.options.kv_format)?;
         Ok(Engine {
             transformer,

@@ -122,9 +122,7 @@ impl<B: Backend> Engine<B> {
     /// `invalid_argument` when none was started; otherwise as [`Generation::step`].
     pub async fn step(&mut self) -> Result<Step> {
         match &mut self.job {
-            Some(Job::Generation(generation)) => {
-                generation.step(&self.transformer, &mut self.session).await
-            }
+            Some(Job::Generation(generation)) => generation.step(&self.transformer, &mut self.session).await,
             _ => Err(invalid!("no generation is running: call startGeneration first")),
         }
     }

@@ -67,12 +67,7 @@ impl<B: Backend> Session<B> {
     ///
     /// # Errors
     /// As [`Transformer::forward`]; the session is then as it was.
-    pub fn run(
-        &mut self,
-        model: &Transformer<B>,
-        ids: &[u32],
-        rows: LogitRows,
-    ) -> Result<Option<B::Tensor>> {
+    pub fn run(&mut self, model: &Transformer<B>, ids: &[u32], rows: LogitRows) -> Result<Option<B::Tensor>> {
         let logits = model.forward(TokenIds::Given(ids), &mut self.cache, rows)?;
         self.tokens.extend(ids);
         Ok(logits)

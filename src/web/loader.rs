@@ -6,7 +6,9 @@ use super::model::Model;
 use crate::backend::cpu::Cpu;
 use crate::backend::gpu::{DeviceOptions, Gpu, PowerPreference};
 use crate::backend::{CacheShape, KvFormat};
-use crate::checkpoint::{ActivationChoice, CheckpointReader, EmbeddingFormat, I2sLayout, InspectReport, ReadOptions};
+use crate::checkpoint::{
+    ActivationChoice, CheckpointReader, EmbeddingFormat, I2sLayout, InspectReport, ReadOptions,
+};
 use crate::engine::{EngineOptions, Loader as EngineLoader};
 use crate::error::invalid;
 use serde::{Deserialize, Serialize};

@@ -31,6 +31,8 @@ struct Info {
     #[serde(skip_serializing_if = "Option::is_none")]
     adapter: Option<String>,
     kernel: String,
+    /// Kernels of the GPU that gave wrong results, and how.
+    rejected_kernels: Vec<String>,
     threads: usize,
 }
 
@@ -81,14 +83,14 @@ pub struct Model {
 
 impl Model {
     pub(super) fn new(engine: AnyEngine) -> Self {
-        let (device, adapter, kernel, threads) = match &engine {
+        let (device, adapter, kernel, rejected_kernels, threads) = match &engine {
             AnyEngine::Cpu(engine) => {
                 let cpu = engine.transformer().backend();
-                ("wasm", None, cpu.kernel_name().to_owned(), cpu.threads())
+                ("wasm", None, cpu.kernel_name().to_owned(), Vec::new(), cpu.threads())
             }
             AnyEngine::Gpu(engine) => {
                 let gpu = engine.transformer().backend();
-                ("webgpu", Some(gpu.description()), gpu.kernel_name(), 1)
+                ("webgpu", Some(gpu.description()), gpu.kernel_name(), gpu.rejected(), 1)
             }
         };
         on_device!(AnyEngine, &engine, inner => {
@@ -105,6 +107,7 @@ impl Model {
                 device,
                 adapter,
                 kernel,
+                rejected_kernels,
                 threads,
             };
             Self { info, text, engine: Rc::new(Cell::new(Some(Box::new(engine)))) }
@@ -188,7 +191,8 @@ impl Model {
             slot.set(Some(engine));
             let step = step?;
             let result = js_sys::Object::new();
-            let set = |key: &str, value: JsValue| js_sys::Reflect::set(&result, &key.into(), &value).map(|_| ());
+            let set =
+                |key: &str, value: JsValue| js_sys::Reflect::set(&result, &key.into(), &value).map(|_| ());
             set("done", (step.done as f64).into())?;
             set("total", (step.total as f64).into())?;
             set("values", js_sys::Float32Array::from(&step.values[..]).into())?;

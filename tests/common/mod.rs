@@ -3,12 +3,12 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use safetensors::{Dtype, SafeTensors};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 use sterna::backend::cpu::Cpu;
 use sterna::backend::{Backend, KvFormat};
 use sterna::checkpoint::{ActivationChoice, ReadOptions};
 use sterna::engine::{Engine, EngineOptions, Loader};
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
 
 /// How close a checkpoint comes to its reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,11 +104,7 @@ pub fn load_files(files: &[(&str, &[u8])], read: ReadOptions) -> Engine<Cpu> {
     now(load_files_on(Cpu::default(), files, read))
 }
 
-pub async fn load_files_on<B: Backend>(
-    backend: B,
-    files: &[(&str, &[u8])],
-    read: ReadOptions,
-) -> Engine<B> {
+pub async fn load_files_on<B: Backend>(backend: B, files: &[(&str, &[u8])], read: ReadOptions) -> Engine<B> {
     let options = EngineOptions { kv_format: KvFormat::F32, read, ..Default::default() };
     let mut loader = Loader::new(backend, options).unwrap();
     for (name, bytes) in files {

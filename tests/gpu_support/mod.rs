@@ -57,22 +57,22 @@ extern "C" {
 }
 
 #[cfg(not(target_arch = "wasm32"))]
-async fn has_subgroups() -> bool {
+pub async fn has_subgroups() -> bool {
     true
 }
 
 #[cfg(target_arch = "wasm32")]
-async fn has_subgroups() -> bool {
+pub async fn has_subgroups() -> bool {
     subgroups().await.is_truthy()
 }
 
 /// A GPU within WebGPU's default limits, or `None`, and a line that says so, where the machine has none at all.
 pub async fn open() -> Option<Gpu> {
-    open_with(&DeviceOptions { default_limits: true, ..Default::default() }).await
+    open_with(&DeviceOptions { default_limits: true, ..Default::default() }, None).await
 }
 
-pub async fn open_with(options: &DeviceOptions) -> Option<Gpu> {
-    match Gpu::open(options, None).await {
+pub async fn open_with(options: &DeviceOptions, forced: Option<Variants>) -> Option<Gpu> {
+    match Gpu::open(options, forced).await {
         Ok(gpu) => Some(gpu),
         Err(error) => {
             eprintln!("SKIPPED, there is no GPU, not even one in software: {error}");

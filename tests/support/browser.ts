@@ -41,11 +41,11 @@ export function serveFolders(folders: Record<string, string>, { isolated = true 
 	});
 }
 
-/** Starts the browser that the test runner found. */
-export function launch(): Promise<Browser> {
+/** Starts the browser that the test runner found, with further options of its command line. */
+export function launch(options: string[] = []): Promise<Browser> {
 	return chromium.launch({
 		executablePath: process.env.CHROME,
-		args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking"],
+		args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking", ...options],
 	});
 }
 

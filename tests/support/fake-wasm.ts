@@ -127,6 +127,7 @@ class FakeModel implements WasmModel {
 			memory: { weights: 1, kvCache: 2 },
 			device: "wasm",
 			kernel: "fake",
+			rejectedKernels: [],
 			threads: this.log.loaderOptions?.threads ?? 1,
 		};
 	}

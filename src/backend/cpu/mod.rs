@@ -36,10 +36,10 @@ pub use input::CpuInput;
 pub use pool::Seat;
 pub use tensor::CpuTensor;
 
-use super::{AttentionInput, Backend, CacheShape, Norm, RopeAngles, TokenIds};
+use super::{AttentionInput, Backend, CacheShape, KvFormat, Norm, RopeAngles, TokenIds};
 use crate::Result;
 use crate::generate::sampler::{Sampler, SamplerOptions};
-use crate::model::{Activation, LinearInput, RopeFrequencies};
+use crate::model::{Activation, LinearInput, ModelConfig, RopeFrequencies};
 use crate::quant::Matrix;
 use pool::Pool;
 use std::ops::Range;
@@ -93,6 +93,10 @@ impl Backend for Cpu {
     type Angles = RopeAngles;
     type Sampler = Sampler;
     type Choice = u32;
+
+    async fn prepare(&self, _: &ModelConfig, _: KvFormat) -> Result<()> {
+        Ok(())
+    }
 
     fn upload_matrix(&self, matrix: Matrix) -> Result<Matrix> {
         Ok(matrix)

@@ -67,10 +67,7 @@ impl Pass<'_> {
         }
         parts.push("attend");
         let mut constants = self.constants();
-        constants.extend([
-            ("ROWS", Constant::Count(tile as u32)),
-            ("SPLIT", Constant::Flag(splits > 1)),
-        ]);
+        constants.extend([("ROWS", Constant::Count(tile as u32)), ("SPLIT", Constant::Flag(splits > 1))]);
         let layer = self.cache.layer(self.input.layer);
         let mut buffers = self.buffers();
         buffers.extend([(4, &layer.keys), (5, &layer.values), (6, out.buffer())]);

@@ -51,10 +51,8 @@ impl GpuCache {
         }
         let kept = (self.len * self.position_bytes()) as u64;
         for layer in &mut self.layers {
-            let grown = LayerCache {
-                keys: context.storage(bytes, "keys"),
-                values: context.storage(bytes, "values"),
-            };
+            let grown =
+                LayerCache { keys: context.storage(bytes, "keys"), values: context.storage(bytes, "values") };
             if let Some(old) = layer.as_ref().filter(|_| kept > 0) {
                 context.recorder.copy(&context.device, (&old.keys, 0), (&grown.keys, 0), kept);
                 context.recorder.copy(&context.device, (&old.values, 0), (&grown.values, 0), kept);

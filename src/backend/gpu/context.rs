@@ -20,7 +20,7 @@ pub struct Context {
     pub arena: Arena,
     pub store: Store,
     pub rope: RopeTable,
-    pub variants: Variants,
+    pub variants: Cell<Variants>,
     /// The position of the step's first token, then its ids. The host writes it, or the choice of a token.
     pub input: wgpu::Buffer,
     /// Bytes written since queued writes were last handed over.
@@ -40,7 +40,7 @@ impl Context {
             recorder: Recorder::default(),
             arena: Arena::default(),
             store: Store::default(),
-            variants,
+            variants: Cell::new(variants),
             input,
             queued: Cell::new(0),
         }

@@ -110,7 +110,8 @@ fn combine(context: &Context, gate: &GpuTensor, up: &GpuTensor, act: Activation)
     let groups = count.div_ceil(64);
     let rows = groups.div_ceil(MOST_WORKGROUPS);
     context.dispatch(Dispatch {
-        kernel: context.kernel(&["exponential", "combine"], &[("SILU", Constant::Flag(act == Activation::Silu))]),
+        kernel: context
+            .kernel(&["exponential", "combine"], &[("SILU", Constant::Flag(act == Activation::Silu))]),
         params: &[(0, &[count, gate.offset as u32, up.offset as u32, 0])],
         buffers: &[(1, gate.buffer()), (2, out.buffer())],
         workgroups: [groups.div_ceil(rows), rows, 1],
@@ -125,7 +126,7 @@ fn ternary(context: &Context, segments: &[Segment<'_>], x: &GpuInput, epilogue: 
     let is_grouped = segments[0].matrix.group.is_some();
     let is_gate = matches!(epilogue, Epilogue::Gate(_));
     let (team, vectors) = match (tokens, planes) {
-        (1, _) => (context.variants.team, planes),
+        (1, _) => (context.variants.get().team, planes),
         (_, 1) => (Team::Lane, TOKENS),
         _ => (Team::Lane, planes),
     };
@@ -166,7 +167,14 @@ fn ternary(context: &Context, segments: &[Segment<'_>], x: &GpuInput, epilogue: 
         ("PLANES", Constant::Count(planes)),
         ("EPILOGUE", Constant::Count(epilogue.code())),
     ]);
-    let mut parts = vec!["exponential", "team", team.part(), context.variants.dot.part(), product, "ternary_linear"];
+    let mut parts = vec![
+        "exponential",
+        "team",
+        team.part(),
+        context.variants.get().dot.part(),
+        product,
+        "ternary_linear",
+    ];
     let (buffer, out) = (&segments[0].part.buffer, segments[0].out.buffer());
     let workgroups = [workgroups(context, team, octets), tokens.div_ceil(vectors / planes), 1];
     if let Some(inline) = prepare::inline(context, x) {
@@ -200,11 +208,13 @@ fn dense(
     epilogue: Epilogue,
 ) {
     let tokens = x.source.tokens as u32;
-    let (team, tile) = if tokens == 1 { (context.variants.team, 1) } else { (Team::Lane, TOKENS) };
+    let (team, tile) = if tokens == 1 { (context.variants.get().team, 1) } else { (Team::Lane, TOKENS) };
     let mut constants = team.constants();
     constants.extend([("TOKENS", Constant::Count(tile)), ("EPILOGUE", Constant::Count(epilogue.code()))]);
-    let kernel = context
-        .kernel(&["team", team.part(), "input.none", "rows", matrix.encoding.part(), "dense_linear"], &constants);
+    let kernel = context.kernel(
+        &["team", team.part(), "input.none", "rows", matrix.encoding.part(), "dense_linear"],
+        &constants,
+    );
     let params = [
         matrix.vectors as u32,
         block.rows as u32,

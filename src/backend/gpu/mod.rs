@@ -13,6 +13,7 @@ mod prepare;
 mod recorder;
 mod rope;
 mod sample;
+mod selection;
 mod tensor;
 mod variants;
 mod weights;
@@ -25,14 +26,15 @@ pub use tensor::{GpuInput, GpuTensor};
 pub use variants::{InputPreparation, IntegerDot, Team, Variants};
 pub use weights::GpuMatrix;
 
-use super::{AttentionInput, Backend, CacheShape, Norm, TokenIds};
+use super::{AttentionInput, Backend, CacheShape, KvFormat, Norm, TokenIds};
 use crate::Result;
 use crate::generate::sampler::SamplerOptions;
-use crate::model::{Activation, LinearInput, RopeFrequencies};
+use crate::model::{Activation, LinearInput, ModelConfig, RopeFrequencies};
 use crate::quant::Matrix;
 use context::Context;
 use device::Device;
 use linear::Epilogue;
+use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 use tensor::InputNorm;
@@ -41,25 +43,40 @@ use tensor::InputNorm;
 #[derive(Clone)]
 pub struct Gpu {
     context: Rc<Context>,
+    /// The variants that the caller insists on.
+    forced: Option<Variants>,
+    /// What was wrong with variants that were tried.
+    rejected: Rc<RefCell<Vec<String>>>,
 }
 
 impl Gpu {
-    /// Opens a GPU.
+    /// Opens a GPU. Which kernels run is chosen when a model is [put on it](Backend::prepare), unless `forced`
+    /// says.
     ///
     /// # Errors
-    /// `unsupported_browser` when there is none that can be used.
-    pub async fn open(options: &DeviceOptions, variants: Option<Variants>) -> Result<Self> {
+    /// `unsupported_browser` when there is none that can be used, or it cannot run what is forced.
+    pub async fn open(options: &DeviceOptions, forced: Option<Variants>) -> Result<Self> {
         let device = Device::open(options).await?;
-        let team = if device.has_subgroups { Team::Subgroup } else { Team::Lane };
-        if variants.is_some_and(|variants| variants.team == Team::Subgroup) && !device.has_subgroups {
+        if forced.is_some_and(|variants| variants.team == Team::Subgroup) && !device.has_subgroups {
             return Err(device::unavailable("the GPU has no subgroups"));
         }
-        let variants = variants.unwrap_or(Variants {
+        let team = if device.has_subgroups { Team::Subgroup } else { Team::Lane };
+        let variants = forced.unwrap_or(Variants {
             team,
             dot: IntegerDot::Packed,
             preparation: InputPreparation::Inline,
         });
-        Ok(Self { context: Rc::new(Context::new(device, variants)) })
+        Ok(Self { context: Rc::new(Context::new(device, variants)), forced, rejected: Rc::default() })
+    }
+
+    /// What was wrong with kernels that were tried and are not used, for people to read.
+    pub fn rejected(&self) -> Vec<String> {
+        self.rejected.borrow().clone()
+    }
+
+    /// Takes the device away, as a crash of its driver would.
+    pub fn destroy(&self) {
+        self.context.device.device.destroy();
     }
 
     /// Activations from the host, row-major.
@@ -89,7 +106,7 @@ impl Gpu {
 
     /// Which kernels run, as `model.info.kernel` shows it.
     pub fn kernel_name(&self) -> String {
-        self.context.variants.to_string()
+        self.context.variants.get().to_string()
     }
 
     /// Vendor and name, as far as the system tells.
@@ -112,6 +129,12 @@ impl Backend for Gpu {
     type Angles = wgpu::Buffer;
     type Sampler = GpuSampler;
     type Choice = Choice;
+
+    async fn prepare(&self, config: &ModelConfig, kv_format: KvFormat) -> Result<()> {
+        let wrong = selection::select(self, config, kv_format).await?;
+        self.rejected.replace(wrong);
+        Ok(())
+    }
 
     fn upload_matrix(&self, matrix: Matrix) -> Result<GpuMatrix> {
         GpuMatrix::upload(&self.context, &matrix)

@@ -73,9 +73,10 @@ pub fn inline<'a>(context: &Context, input: &'a GpuInput) -> Option<Inline<'a>> 
     let source = &input.source;
     let padded = source.width.next_multiple_of(COL_ALIGN);
     let vectors = 1 + input.planes() as usize * padded / CHUNK_COLS;
-    let is_wanted = context.variants.preparation == InputPreparation::Inline && !input.has_codes();
+    let is_wanted = context.variants.get().preparation == InputPreparation::Inline && !input.has_codes();
     let fits = source.tokens == 1 && source.partials.is_none() && vectors * 16 <= INLINE_BYTES;
-    (is_wanted && fits).then(|| Inline { preparation: Preparation::new(input, padded), vectors: vectors as u32 })
+    (is_wanted && fits)
+        .then(|| Inline { preparation: Preparation::new(input, padded), vectors: vectors as u32 })
 }
 
 /// A preparation within a product.
