@@ -32,19 +32,18 @@ pub async fn select(gpu: &Gpu, config: &ModelConfig, kv_format: KvFormat) -> Res
         trial.check(forced).await?;
         return Ok(Vec::new());
     }
-    let base = |team| Variants { team, dot: IntegerDot::Packed, preparation: InputPreparation::Separate };
-    let teams = [Team::Subgroup, Team::Lane, Team::Workgroup(WORKGROUP_LANES)];
-    for team in teams.into_iter().filter(|team| *team != Team::Subgroup || gpu.context.device.has_subgroups) {
-        trial.run(base(team)).await?;
+    // Compiling takes longer than anything else here, so only what may win on some device is tried.
+    let packed = |team| Variants { team, dot: IntegerDot::Packed, preparation: InputPreparation::Separate };
+    if gpu.context.device.has_subgroups {
+        trial.run(packed(Team::Subgroup)).await?;
     }
-    let plain = |best| Variants { dot: IntegerDot::Plain, ..best };
-    let inline = |best| Variants { preparation: InputPreparation::Inline, ..best };
-    for change in [plain, inline] {
-        if let Some((best, _)) = trial.best {
-            trial.run(change(best)).await?;
-        } else if let Some(team) = teams.into_iter().find(|team| *team != Team::Subgroup) {
-            trial.run(change(base(team))).await?;
-        }
+    if trial.best.is_none() {
+        trial.run(packed(Team::Workgroup(WORKGROUP_LANES))).await?;
+    }
+    trial.run(packed(Team::Lane)).await?;
+    match trial.best {
+        Some((best, _)) => trial.run(Variants { preparation: InputPreparation::Inline, ..best }).await?,
+        None => trial.run(Variants { dot: IntegerDot::Plain, ..packed(Team::Lane) }).await?,
     }
     let Some((best, _)) = trial.best else {
         return Err(unavailable(&format!("the GPU's results are wrong ({})", trial.wrong.join("; "))));
