@@ -129,7 +129,13 @@ export function measureLayer(engines, rounds) {
 	}
 	return samples.map(({ name, layer, products }) => {
 		const [layerMs, productsMs] = [layer, products].map((list) => quantile(list, 0.25));
-		return { engine: name, context: LAYERS.context, layerMs, productsMs, restShare: 1 - productsMs / layerMs };
+		return {
+			engine: name,
+			context: LAYERS.context,
+			layerMs,
+			productsMs,
+			restShare: 1 - productsMs / layerMs,
+		};
 	});
 }
 

@@ -37,18 +37,19 @@ pub fn maximum(values: &[f32]) -> f32 {
     lanes.iter().chain(rest).fold(f32::NEG_INFINITY, larger)
 }
 
-/// Exponentials of what is below the largest value, divided by their sum.
+/// Exponentials of how far each value is below the largest, divided by their sum, which is in double precision.
 pub fn softmax(scores: &mut [f32]) {
     let max = maximum(scores);
-    let mut lanes = [0.0; LANES];
+    let mut lanes = [0.0f64; LANES];
     let (chunks, rest) = scores.as_chunks_mut::<LANES>();
     for chunk in chunks {
         *chunk = chunk.map(|score| exp(score - max));
-        lanes.iter_mut().zip(chunk).for_each(|(lane, score)| *lane += *score);
+        lanes.iter_mut().zip(chunk).for_each(|(lane, score)| *lane += f64::from(*score));
     }
     rest.iter_mut().for_each(|score| *score = exp(*score - max));
-    let inverse = 1.0 / (lanes.iter().sum::<f32>() + rest.iter().sum::<f32>());
-    scores.iter_mut().for_each(|score| *score *= inverse);
+    let sum = lanes.iter().sum::<f64>() + rest.iter().map(|score| f64::from(*score)).sum::<f64>();
+    let inverse = 1.0 / sum;
+    scores.iter_mut().for_each(|score| *score = (f64::from(*score) * inverse) as f32);
 }
 
 /// `eˣ` for `x ≤ 88`, correct to the last bit of an `f32`, without branches or a library call: the same
