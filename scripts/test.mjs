@@ -2,8 +2,8 @@
 //
 //   npm test                     everything
 //   npm test -- node e2e         some of: check native wasm relaxed unit build node e2e
-import { mkdirSync, readdirSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { buildPackage } from "./build.mjs";
 import { checkSources } from "./check.mjs";
 import { fetchSmolLm2 } from "./fetch-smollm2.mjs";
@@ -55,6 +55,16 @@ function wasmPackTest(selection = [], env = {}) {
 	);
 }
 
+/** The browser's configuration with one more argument. */
+function webdriverWith(argument) {
+	const config = JSON.parse(readFileSync(inRoot("webdriver.json"), "utf8"));
+	config["goog:chromeOptions"].args.push(argument);
+	const path = join(inRoot("node_modules", ".cache"), "sterna-webdriver.json");
+	mkdirSync(dirname(path), { recursive: true });
+	writeFileSync(path, JSON.stringify(config));
+	return path;
+}
+
 const parts = {
 	check: () => checkSources(),
 	native: () => {
@@ -67,7 +77,13 @@ const parts = {
 	},
 	relaxed: () => {
 		step("Kernels with relaxed SIMD in Chromium");
-		wasmPackTest(["--test", "kernels", "--test", "reference"], variantEnv(VARIANTS.relaxed, targetDir));
+		const env = variantEnv(VARIANTS.relaxed, targetDir);
+		wasmPackTest(["--test", "kernels", "--test", "reference"], env);
+		step("Kernels with relaxed SIMD as on a processor without AVX-VNNI");
+		wasmPackTest(["--test", "kernels"], {
+			...env,
+			WASM_BINDGEN_TEST_WEBDRIVER_JSON: webdriverWith("--js-flags=--no-enable-avx-vnni"),
+		});
 	},
 	unit: () => {
 		step("Package tests over a stand-in for the engine");

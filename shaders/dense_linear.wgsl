@@ -18,7 +18,8 @@ struct Params {
     /// Where the first row's result of the first token goes, and how far apart tokens are.
     out: u32,
     out_stride: u32,
-    unused: u32,
+    /// First `vec4` of the steps of groups, where the encoding has them.
+    steps: u32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -34,18 +35,27 @@ fn dot_of(w: Unpacked, x: Unpacked) -> f32 {
     if (PER_VECTOR > 8u) {
         sum += dot(w.quad2, x.quad2) + dot(w.quad3, x.quad3);
     }
+    if (PER_VECTOR > 16u) {
+        sum += dot(w.quad4, x.quad4) + dot(w.quad5, x.quad5) + dot(w.quad6, x.quad6) + dot(w.quad7, x.quad7);
+    }
     return sum;
 }
 
 fn activations(token: u32, vector: u32) -> Unpacked {
     let at = token * params.x_stride + vector * (PER_VECTOR / 4u);
-    var quads = Unpacked(x[at], vec4(0.0), vec4(0.0), vec4(0.0));
+    var quads = four_quads(x[at], ZERO, ZERO, ZERO);
     if (PER_VECTOR > 4u) {
         quads.quad1 = x[at + 1u];
     }
     if (PER_VECTOR > 8u) {
         quads.quad2 = x[at + 2u];
         quads.quad3 = x[at + 3u];
+    }
+    if (PER_VECTOR > 16u) {
+        quads.quad4 = x[at + 4u];
+        quads.quad5 = x[at + 5u];
+        quads.quad6 = x[at + 6u];
+        quads.quad7 = x[at + 7u];
     }
     return quads;
 }
@@ -93,11 +103,15 @@ fn run(team: Team, teams: u32, tile: u32) {
             let w1 = unpack(weights[row1 + vector]);
             let w2 = unpack(weights[row2 + vector]);
             let w3 = unpack(weights[row3 + vector]);
-            sums0 += four_dots(w0, w1, w2, w3, activations(token, vector));
+            let steps = vec4(
+                step_of(row0 + vector), step_of(row1 + vector),
+                step_of(row2 + vector), step_of(row3 + vector),
+            );
+            sums0 += steps * four_dots(w0, w1, w2, w3, activations(token, vector));
             if (TOKENS > 1u) {
-                sums1 += four_dots(w0, w1, w2, w3, activations(token + 1u, vector));
-                sums2 += four_dots(w0, w1, w2, w3, activations(token + 2u, vector));
-                sums3 += four_dots(w0, w1, w2, w3, activations(token + 3u, vector));
+                sums1 += steps * four_dots(w0, w1, w2, w3, activations(token + 1u, vector));
+                sums2 += steps * four_dots(w0, w1, w2, w3, activations(token + 2u, vector));
+                sums3 += steps * four_dots(w0, w1, w2, w3, activations(token + 3u, vector));
             }
         }
         sums0 = team_add(sums0);

@@ -10,8 +10,9 @@ struct Params {
     width: u32,
     scales: u32,
     out: u32,
-    unused0: u32,
-    unused1: u32,
+    /// First `vec4` of the steps of groups, where the encoding has them.
+    steps: u32,
+    unused: u32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -33,7 +34,9 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(global_invocation_
     if (params.scales != NONE) {
         scale = bitcast<f32>(weights[params.scales + place / 4u][place % 4u]);
     }
-    let values = unpack(weights[place * params.vectors + vector]);
+    let at = place * params.vectors + vector;
+    scale *= step_of(at);
+    let values = unpack(weights[at]);
     let column = vector * PER_VECTOR;
     put(token, column, values.quad0 * scale);
     if (PER_VECTOR > 4u) {
@@ -42,6 +45,12 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(global_invocation_
     if (PER_VECTOR > 8u) {
         put(token, column + 8u, values.quad2 * scale);
         put(token, column + 12u, values.quad3 * scale);
+    }
+    if (PER_VECTOR > 16u) {
+        put(token, column + 16u, values.quad4 * scale);
+        put(token, column + 20u, values.quad5 * scale);
+        put(token, column + 24u, values.quad6 * scale);
+        put(token, column + 28u, values.quad7 * scale);
     }
 }
 

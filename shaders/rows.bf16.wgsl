@@ -9,5 +9,9 @@ fn singles(low_high: vec2<u32>) -> vec4<f32> {
 }
 
 fn unpack(packed: vec4<u32>) -> Unpacked {
-    return Unpacked(singles(packed.xy), singles(packed.zw), vec4(0.0), vec4(0.0));
+    return four_quads(singles(packed.xy), singles(packed.zw), ZERO, ZERO);
+}
+
+fn step_of(place: u32) -> f32 {
+    return 1.0;
 }

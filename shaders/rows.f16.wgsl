@@ -3,9 +3,13 @@
 const PER_VECTOR = 8u;
 
 fn unpack(packed: vec4<u32>) -> Unpacked {
-    return Unpacked(
+    return four_quads(
         vec4(unpack2x16float(packed.x), unpack2x16float(packed.y)),
         vec4(unpack2x16float(packed.z), unpack2x16float(packed.w)),
-        vec4(0.0), vec4(0.0),
+        ZERO, ZERO,
     );
+}
+
+fn step_of(place: u32) -> f32 {
+    return 1.0;
 }

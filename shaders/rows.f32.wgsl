@@ -3,5 +3,9 @@
 const PER_VECTOR = 4u;
 
 fn unpack(packed: vec4<u32>) -> Unpacked {
-    return Unpacked(bitcast<vec4<f32>>(packed), vec4(0.0), vec4(0.0), vec4(0.0));
+    return four_quads(bitcast<vec4<f32>>(packed), ZERO, ZERO, ZERO);
+}
+
+fn step_of(place: u32) -> f32 {
+    return 1.0;
 }

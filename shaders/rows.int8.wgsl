@@ -8,7 +8,11 @@ fn signed_bytes(packed: u32) -> vec4<f32> {
 }
 
 fn unpack(packed: vec4<u32>) -> Unpacked {
-    return Unpacked(
+    return four_quads(
         signed_bytes(packed.x), signed_bytes(packed.y), signed_bytes(packed.z), signed_bytes(packed.w),
     );
+}
+
+fn step_of(place: u32) -> f32 {
+    return 1.0;
 }

@@ -5,9 +5,10 @@ mod common;
 
 use common::now;
 use serde::Deserialize;
+use sterna::backend::KvFormat;
 use sterna::backend::cpu::Cpu;
 use sterna::checkpoint::{EmbeddingFormat, ReadOptions};
-use sterna::engine::Engine;
+use sterna::engine::{Engine, EngineOptions};
 use sterna::generate::{EvaluationKind, FinishReason, GenerationOptions, Step};
 use sterna::text::{Message, RenderOptions};
 #[cfg(target_arch = "wasm32")]
@@ -171,13 +172,35 @@ fn losses_of(engine: &mut Engine<Cpu>, ids: Vec<u32>) -> Vec<f32> {
 #[test]
 fn a_rounded_embedding_keeps_the_perplexity() {
     let Perplexity { ids, perplexity, .. } = reference().perplexity;
-    for embedding in [EmbeddingFormat::File, EmbeddingFormat::F16, EmbeddingFormat::Q8] {
-        let options = ReadOptions { embedding, ..Default::default() };
-        let losses = losses_of(&mut common::load_files(FILES, options), ids.clone());
-        let ours = (losses.iter().sum::<f32>() / losses.len() as f32).exp();
-        let change = ours / perplexity - 1.0;
-        assert!(change.abs() < 0.01, "{embedding:?}: {ours} instead of {perplexity} ({change:+.4})");
+    for (embedding, most) in [
+        (EmbeddingFormat::File, 0.01),
+        (EmbeddingFormat::F16, 0.01),
+        (EmbeddingFormat::Q8, 0.01),
+        (EmbeddingFormat::Q4, 0.03),
+    ] {
+        let read = ReadOptions { embedding, ..Default::default() };
+        let change = perplexity_with(EngineOptions { read, ..exact() }, &ids) / perplexity - 1.0;
+        assert!(change.abs() < most, "{embedding:?}: {change:+.4}");
     }
+}
+
+#[test]
+fn rounded_keys_and_values_keep_the_perplexity() {
+    let Perplexity { ids, perplexity, .. } = reference().perplexity;
+    for kv_format in [KvFormat::F32, KvFormat::F16, KvFormat::Q8] {
+        let change = perplexity_with(EngineOptions { kv_format, ..exact() }, &ids) / perplexity - 1.0;
+        assert!(change.abs() < 0.01, "{kv_format:?}: {change:+.4}");
+    }
+}
+
+fn exact() -> EngineOptions {
+    EngineOptions { kv_format: KvFormat::F32, ..Default::default() }
+}
+
+fn perplexity_with(options: EngineOptions, ids: &[u32]) -> f32 {
+    let mut engine = common::load_files_with(Cpu::default(), FILES, options);
+    let losses = losses_of(&mut engine, ids.to_vec());
+    (losses.iter().sum::<f32>() / losses.len() as f32).exp()
 }
 
 #[test]

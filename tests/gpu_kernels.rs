@@ -92,7 +92,8 @@ gpu_test! {
         for gpu in open_variants().await {
             let mut random = Random::new(4);
             for (rows, cols) in [(1, 1), (5, 7), (33, 100), (20, 576), (200, 33)] {
-                let mut matrices = vec![Matrix::Int8(random.int8(rows, cols))];
+                let mut matrices =
+                    vec![Matrix::Int8(random.int8(rows, cols)), Matrix::Int4(random.int4(rows, cols))];
                 for encoding in [DenseEncoding::F32, DenseEncoding::F16, DenseEncoding::BF16] {
                     let mut matrix = DenseMatrix::zeroed(rows, cols, encoding).unwrap();
                     encoding.encode(&random.floats(rows * cols), matrix.bytes_mut());
@@ -212,6 +213,7 @@ gpu_test! {
                 Matrix::Ternary(TernaryMatrix::from_codes(150, 130, &codes, scales).unwrap()),
                 Matrix::Ternary(TernaryMatrix::from_codes(150, 130, &codes, Scales::Row(random.floats(150))).unwrap()),
                 Matrix::Int8(random.int8(150, 130)),
+                Matrix::Int4(random.int4(150, 130)),
             ];
             for encoding in [DenseEncoding::F32, DenseEncoding::F16, DenseEncoding::BF16] {
                 let mut matrix = DenseMatrix::zeroed(150, 130, encoding).unwrap();

@@ -6,7 +6,7 @@ use rand_pcg::Pcg64Mcg;
 use sterna::backend::cpu::{Cpu, CpuInput, CpuTensor, scalar};
 use sterna::backend::{AttentionInput, Backend, CacheShape, KvCache, KvFormat, Norm, RopeAngles, TokenIds};
 use sterna::model::{Activation, LinearInput};
-use sterna::quant::{DenseEncoding, DenseMatrix, Int8Matrix, Matrix, Scales, TernaryMatrix};
+use sterna::quant::{DenseEncoding, DenseMatrix, Int4Matrix, Int8Matrix, Matrix, Scales, TernaryMatrix};
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
@@ -239,6 +239,42 @@ fn int8_rows_survive_the_largest_weights_and_activations() {
     }
 }
 
+fn int4_matrix(rows: usize, cols: usize, random: &mut Random) -> Int4Matrix {
+    let mut matrix = Int4Matrix::unfilled(rows, cols).unwrap();
+    for row in 0..rows {
+        matrix.put_row(row, &random.floats(cols)).unwrap();
+    }
+    matrix
+}
+
+#[test]
+fn int4_rows_agree_with_their_definition() {
+    let mut random = Random::new(12);
+    for (rows, cols) in [(1, 1), (3, 5), (7, 33), (64, 64), (67, 100), (200, 576), (20, 2560), (9, 4100)] {
+        let matrix = Matrix::Int4(int4_matrix(rows, cols, &mut random));
+        let x = random.tensor(3, cols);
+        let ours = Cpu::default().linear(&matrix, &CpuInput::new(x.clone(), LinearInput::Float));
+        for token in 0..3 {
+            let wanted = scalar::linear(&matrix, x.row(token));
+            assert_close(ours.row(token), &wanted, 2e-4, &format!("4-bit {rows}×{cols}"));
+        }
+    }
+}
+
+#[test]
+fn int4_rows_survive_the_largest_weights_and_activations() {
+    let cols = 16384;
+    for weight in [1.0, -1.0] {
+        for value in [2.0, -2.0] {
+            let mut matrix = Int4Matrix::unfilled(1, cols).unwrap();
+            matrix.put_row(0, &vec![weight; cols]).unwrap();
+            let x = CpuInput::new(CpuTensor::from_data(cols, vec![value; cols]), LinearInput::Float);
+            let ours = Cpu::default().linear(&Matrix::Int4(matrix), &x);
+            assert_close(ours.row(0), &[weight * value * cols as f32], 1e-5, "extreme values");
+        }
+    }
+}
+
 #[test]
 fn embedding_takes_the_rows_asked_for() {
     let mut random = Random::new(5);
@@ -337,7 +373,9 @@ fn attention_agrees_with_its_definition() {
     check_attention(4, 2, 32, KvFormat::F32, 5e-6);
     check_attention(3, 3, 6, KvFormat::F32, 5e-6);
     check_attention(6, 1, 128, KvFormat::F32, 5e-6);
+    check_attention(5, 1, 20, KvFormat::F32, 5e-6);
     check_attention(4, 2, 32, KvFormat::F16, 2e-3);
+    check_attention(4, 2, 36, KvFormat::Q8, 1e-2);
 }
 
 #[test]

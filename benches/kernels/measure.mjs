@@ -26,7 +26,8 @@ export const CASES = [
 	{ name: "float", tokens: 1, float: true },
 	{ name: "int8 grouped", tokens: 1, grouped: true },
 	{ name: "float grouped", tokens: 1, float: true, grouped: true },
-	{ name: "8-bit rows", tokens: 1, float: true, dense: true },
+	{ name: "8-bit rows", tokens: 1, float: true, dense: "make_int8" },
+	{ name: "4-bit rows", tokens: 1, float: true, dense: "make_int4" },
 	{ name: "prefill int8", tokens: 48, macs: true },
 	{ name: "prefill float grouped", tokens: 48, float: true, grouped: true, macs: true },
 ];
@@ -77,7 +78,7 @@ export function measureCase(engines, [shape, rows, cols], test, rounds) {
 	let bytes = 0;
 	for (const engine of Object.values(engines)) {
 		bytes = test.dense
-			? engine.make_int8(rows, cols, count)
+			? engine[test.dense](rows, cols, count)
 			: engine.make_ternary(rows, cols, count, test.grouped ? 1 : 0);
 		engine.make_input(test.tokens, cols, test.float ? 1 : 0);
 	}
@@ -104,6 +105,36 @@ export function measureCase(engines, [shape, rows, cols], test, rounds) {
 			...{ medianMs: quantile(linear, 0.5), p25Ms: ms, readMedianMs: quantile(read, 0.5), readP25Ms: readMs },
 			...{ gbPerS: bytes / ms / 1e6, readGbPerS: bytes / readMs / 1e6, ofRead: readMs / ms },
 			...{ gmacPerS, peakGmacPerS },
+		};
+	});
+}
+
+/** Layers that take turns, more than any cache keeps, and the tokens that their keys and values are of. */
+const LAYERS = { count: 16, context: 512 };
+
+/**
+ * A whole layer of 2B-4T in decoding and its matrix products alone, for every engine in turn. Gives an entry an
+ * engine: ms of a layer (p25), of its products, and the share of the rest.
+ */
+export function measureLayer(engines, rounds) {
+	const samples = Object.keys(engines).map((name) => ({ name, layer: [], products: [] }));
+	for (const engine of Object.values(engines)) engine.make_layers(LAYERS.count, LAYERS.context);
+	for (let round = 0; round < rounds; round++) {
+		const index = round % LAYERS.count;
+		const other = (index + LAYERS.count / 2) % LAYERS.count;
+		for (const { name, layer, products } of samples) {
+			layer.push(time(() => engines[name].run_layer(index)));
+			products.push(time(() => engines[name].run_products(other)));
+		}
+	}
+	return samples.map(({ name, layer, products }) => {
+		const [layerMs, productsMs] = [layer, products].map((list) => quantile(list, 0.25));
+		return {
+			engine: name,
+			context: LAYERS.context,
+			layerMs,
+			productsMs,
+			restShare: 1 - productsMs / layerMs,
 		};
 	});
 }

@@ -1,7 +1,7 @@
 // Ternary kernels against the memory they read: the SIMD128 build and the relaxed-SIMD build, call by call
 // in turn, in headless Chromium or in Node.
 //
-//   node benches/kernels/run.mjs [--node] [--quick] [--case PATTERN] [--shape PATTERN] [--json FILE]
+//   node benches/kernels/run.mjs [--node] [--quick] [--case PATTERN] [--shape PATTERN] [--no-layer] [--no-vnni] [--json FILE]
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { cpus } from "node:os";
@@ -11,14 +11,18 @@ import { findChromium } from "../../scripts/lib/browser.mjs";
 import { inRoot, targetDir } from "../../scripts/lib/paths.mjs";
 import { run } from "../../scripts/lib/run.mjs";
 import { VARIANTS, variantEnv } from "../../scripts/lib/wasm-variants.mjs";
-import { belongs, CASES, instantiate, measureCase, SHAPES } from "./measure.mjs";
+import { belongs, CASES, instantiate, measureCase, measureLayer, SHAPES } from "./measure.mjs";
 
 const { values: options } = parseArgs({
+	allowNegative: true,
 	options: {
 		node: { type: "boolean", default: false },
 		quick: { type: "boolean", default: false },
 		case: { type: "string", default: "" },
 		shape: { type: "string", default: "" },
+		layer: { type: "boolean", default: true },
+		/** Chromium only: as on an x86 processor without AVX-VNNI. */
+		vnni: { type: "boolean", default: true },
 		json: { type: "string" },
 	},
 });
@@ -51,7 +55,8 @@ async function inNode() {
 		}
 		engines[name] = await instantiate(await WebAssembly.compile(bytes));
 	}
-	return plan.flatMap(({ shape, test }) => report(measureCase(engines, shape, test, rounds)));
+	const results = plan.flatMap(({ shape, test }) => report(measureCase(engines, shape, test, rounds)));
+	return { results, layers: options.layer ? reportLayers(measureLayer(engines, rounds)) : undefined };
 }
 
 /** Serves the benchmark page; isolation gives it a clock of 5 µs. */
@@ -77,23 +82,26 @@ function serve() {
 async function inChromium() {
 	const { chromium } = await import("playwright-core");
 	const server = await serve();
-	const browser = await chromium.launch({ executablePath: findChromium(), args: ["--no-sandbox"] });
+	const flags = options.vnni ? [] : ["--js-flags=--no-enable-avx-vnni"];
+	const browser = await chromium.launch({ executablePath: findChromium(), args: ["--no-sandbox", ...flags] });
 	try {
 		const page = await browser.newPage();
 		await page.goto(`http://127.0.0.1:${server.address().port}/`);
 		await page.evaluate(async (names) => {
-			const { instantiate, measureCase } = await import("/measure.mjs");
+			const { instantiate, measureCase, measureLayer } = await import("/measure.mjs");
 			const engines = {};
 			for (const name of names) {
 				engines[name] = await instantiate(await WebAssembly.compileStreaming(fetch(`/${name}.wasm`)));
 			}
 			globalThis.measure = ({ shape, test, rounds }) => measureCase(engines, shape, test, rounds);
+			globalThis.measureLayer = (rounds) => measureLayer(engines, rounds);
 		}, Object.keys(files));
 		const results = [];
 		for (const entry of plan) {
 			results.push(...report(await page.evaluate((entry) => globalThis.measure(entry), entry)));
 		}
-		return results;
+		if (!options.layer) return { results };
+		return { results, layers: reportLayers(await page.evaluate((n) => globalThis.measureLayer(n), rounds)) };
 	} finally {
 		await browser.close();
 		server.close();
@@ -119,8 +127,23 @@ function report(rows) {
 	return rows;
 }
 
-const results = options.node ? await inNode() : await inChromium();
+function reportLayers(rows) {
+	for (const { engine, context, layerMs, productsMs, restShare } of rows) {
+		console.log(
+			[
+				`layer after ${context} tokens`.padEnd(45),
+				engine.padEnd(8),
+				`${layerMs.toFixed(3)} ms`.padStart(11),
+				`products ${productsMs.toFixed(3)} ms`.padStart(20),
+				`rest ${(100 * restShare).toFixed(1)} %`.padStart(12),
+			].join(" "),
+		);
+	}
+	return rows;
+}
+
+const measured = options.node ? await inNode() : await inChromium();
 if (options.json) {
 	const machine = { cpu: cpus()[0].model, cores: cpus().length, where: options.node ? "node" : "chromium" };
-	writeFileSync(options.json, `${JSON.stringify({ machine, rounds, results }, null, "\t")}\n`);
+	writeFileSync(options.json, `${JSON.stringify({ machine, rounds, ...measured }, null, "\t")}\n`);
 }

@@ -51,8 +51,11 @@ export interface LoadOptions {
 	 * limited to it, and `model.info.contextLength` tells the result.
 	 */
 	contextLength?: number;
-	/** How keys and values are kept: `"f16"` takes half the memory of `"f32"`. */
-	kvCache?: "f32" | "f16";
+	/**
+	 * How keys and values are kept: as floats (`"f32"`), as halves (`"f16"`, the default), or as bytes with a
+	 * scale for each head (`"q8"`), which is about half of `"f16"`.
+	 */
+	kvCache?: "f32" | "f16" | "q8";
 	/**
 	 * How the inputs of ternary layers are rounded. `"auto"` (the default) does as the model was trained to;
 	 * `"int8"` and `"float"` override it.
@@ -61,9 +64,10 @@ export interface LoadOptions {
 	/**
 	 * How an embedding and LM head of floats are kept: as in the file (`"file"`), as halves (`"f16"`), or as
 	 * bytes with a scale a row (`"q8"`), which is half the memory of `"f16"` and about twice as fast where the
-	 * vocabulary is large. `"auto"` (the default) is `"q8"` above 64 MiB in the file, else `"file"`.
+	 * vocabulary is large, or as half bytes with a scale for each 32 (`"q4"`), which is about half of `"q8"` and
+	 * costs some quality. `"auto"` (the default) is `"q8"` above 64 MiB in the file, else `"file"`.
 	 */
-	embedding?: "auto" | "file" | "f16" | "q8";
+	embedding?: "auto" | "file" | "f16" | "q8" | "q4";
 	/**
 	 * The byte order of I2_S tensors in a GGUF file: `"x86"` (the default), or `"arm"` for files that were
 	 * converted on an ARM machine, which the file itself does not tell.
@@ -229,7 +233,7 @@ export interface ModelInfo {
 	/** Tokens that the context window holds. */
 	contextLength: number;
 	/** How keys and values are kept. */
-	kvCache: "f32" | "f16";
+	kvCache: "f32" | "f16" | "q8";
 	/** What computes. */
 	device: "wasm" | "webgpu";
 	/** The GPU that computes, as far as the browser tells. */

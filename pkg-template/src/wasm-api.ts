@@ -5,9 +5,9 @@ import type { Message, ModelConfig } from "./types.js";
 
 export interface LoaderOptions {
 	contextLength?: number;
-	kvCache?: "f32" | "f16";
+	kvCache?: "f32" | "f16" | "q8";
 	activations?: "auto" | "int8" | "float";
-	embedding?: "auto" | "file" | "f16" | "q8";
+	embedding?: "auto" | "file" | "f16" | "q8" | "q4";
 	i2sLayout?: "x86" | "arm";
 	/** How many threads compute; each but the calling one needs a seat. */
 	threads?: number;
@@ -58,7 +58,7 @@ export interface WasmLoader {
 export interface WasmModelInfo {
 	config: ModelConfig;
 	contextLength: number;
-	kvCache: "f32" | "f16";
+	kvCache: "f32" | "f16" | "q8";
 	hasTokenizer: boolean;
 	hasChatTemplate: boolean;
 	specialTokens: { bos?: number; eos: number[] };

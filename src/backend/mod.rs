@@ -21,14 +21,17 @@ pub enum KvFormat {
     F32,
     #[default]
     F16,
+    /// Bytes, with a scale for each head's vector.
+    Q8,
 }
 
 impl KvFormat {
-    /// Bytes of one element.
-    pub fn bytes(self) -> usize {
+    /// Bytes of one head's key or value.
+    pub fn vector_bytes(self, head_dim: usize) -> usize {
         match self {
-            KvFormat::F32 => 4,
-            KvFormat::F16 => 2,
+            KvFormat::F32 => 4 * head_dim,
+            KvFormat::F16 => 2 * head_dim,
+            KvFormat::Q8 => head_dim + size_of::<f32>(),
         }
     }
 }
@@ -45,7 +48,7 @@ pub struct CacheShape {
 impl CacheShape {
     /// Bytes of the keys and values of `tokens` positions.
     pub fn bytes(&self, tokens: usize) -> usize {
-        2 * self.layers * self.kv_heads * self.head_dim * self.format.bytes() * tokens
+        2 * self.layers * self.kv_heads * self.format.vector_bytes(self.head_dim) * tokens
     }
 }
 
@@ -150,6 +153,8 @@ pub trait Backend {
 
     fn upload_matrix(&self, matrix: Matrix) -> Result<Self::Matrix>;
     fn upload_vector(&self, vector: Vec<f32>) -> Result<Self::Vector>;
+    /// The nearest to `wanted` in which the device keeps keys and values.
+    fn kv_format(&self, wanted: KvFormat) -> KvFormat;
     fn new_cache(&self, shape: CacheShape) -> Result<Self::Cache>;
 
     /// Begins a step: rows `ids` of the embedding table, the first of them at `position` of the context.

@@ -13,7 +13,7 @@ use crate::Result;
 use crate::error::{corrupt, unsupported};
 use crate::model::{LayerRole, ModelConfig, Role};
 use crate::quant::ternary::{COL_ALIGN, GROUP_ROWS};
-use crate::quant::{DenseEncoding, I2sLayout, TernaryBlocks, hf_packed, int8, mlx2};
+use crate::quant::{DenseEncoding, I2sLayout, TernaryBlocks, hf_packed, int4, int8, mlx2};
 
 /// One tensor to read.
 #[derive(Debug, Clone)]
@@ -39,9 +39,10 @@ pub(super) enum Form {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Coding {
     Dense(DenseEncoding),
-    /// Rows to be kept as halves, or as bytes with a scale.
+    /// Rows to be kept as halves, or as bytes or half bytes with scales.
     ToF16(DenseEncoding),
     ToInt8(DenseEncoding),
+    ToInt4(DenseEncoding),
     /// Floats that may turn out to be ternary.
     Floats(DenseEncoding),
     /// Float master weights, to be quantised.
@@ -282,6 +283,7 @@ impl Planner<'_> {
             EmbeddingFormat::F16 if encoding == DenseEncoding::F16 => Coding::Dense(encoding),
             EmbeddingFormat::F16 => Coding::ToF16(encoding),
             EmbeddingFormat::Q8 => Coding::ToInt8(encoding),
+            EmbeddingFormat::Q4 => Coding::ToInt4(encoding),
         }
     }
 
@@ -335,6 +337,7 @@ impl Form {
                 }
                 Coding::ToF16(_) => 2 * rows as u64 * cols as u64,
                 Coding::ToInt8(_) => int8::resident_bytes(rows as u64, cols),
+                Coding::ToInt4(_) => int4::resident_bytes(rows as u64, cols),
                 Coding::Blocks(encoding) => {
                     ternary_bytes(rows, cols) + 4 * rows as u64 * cols.div_ceil(encoding.block().0) as u64
                 }

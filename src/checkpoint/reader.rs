@@ -33,6 +33,8 @@ pub enum EmbeddingFormat {
     F16,
     /// Bytes with one scale a row.
     Q8,
+    /// Half bytes with a scale for each 32.
+    Q4,
 }
 
 /// The LM head is read for every token: from this size on that takes longer than all else that a small

@@ -7,7 +7,8 @@ use super::ternary_sinks::{Blocks, I2S, Mlx, Packed};
 use crate::Result;
 use crate::error::{corrupt, unsupported};
 use crate::quant::{
-    DenseEncoding, DenseMatrix, Int8Matrix, Matrix, TernaryFill, absmean, hidden, try_zeroed,
+    DenseEncoding, DenseMatrix, Int4Matrix, Int8Matrix, Matrix, TernaryFill, absmean, halves, hidden,
+    try_zeroed,
 };
 
 /// A finished tensor.
@@ -80,6 +81,10 @@ fn open_matrix(rows: usize, cols: usize, order: RowOrder, coding: Coding) -> Res
         }
         Coding::ToInt8(encoding) => {
             let kept = Rounded::Int8(Int8Matrix::unfilled(rows, cols)?);
+            Box::new(Rounding::new(cols, order, encoding, kept)?)
+        }
+        Coding::ToInt4(encoding) => {
+            let kept = Rounded::Int4(Int4Matrix::unfilled(rows, cols)?);
             Box::new(Rounding::new(cols, order, encoding, kept)?)
         }
         Coding::Floats(encoding) => Box::new(Floats::new(rows, cols, order, encoding)),
@@ -155,9 +160,6 @@ impl Sink for Dense {
     }
 }
 
-/// The largest finite half.
-const F16_MAX: f32 = 65_504.0;
-
 /// Rows that are kept in another encoding than the file's, each rounded as it comes.
 struct Rounding {
     order: RowOrder,
@@ -171,6 +173,7 @@ struct Rounding {
 enum Rounded {
     F16(DenseMatrix),
     Int8(Int8Matrix),
+    Int4(Int4Matrix),
 }
 
 impl Rounding {
@@ -191,8 +194,9 @@ impl Sink for Rounding {
             let to = self.order.destination(self.next);
             match &mut self.kept {
                 Rounded::Int8(matrix) => matrix.put_row(to, &self.values)?,
+                Rounded::Int4(matrix) => matrix.put_row(to, &self.values)?,
                 Rounded::F16(matrix) => {
-                    if !self.values.iter().all(|value| value.abs() <= F16_MAX) {
+                    if !self.values.iter().all(|value| value.abs() <= halves::MAX) {
                         return Err(unsupported!(
                             "row {to} has weights that halves cannot hold: use embedding \"file\" or \"q8\""
                         ));
@@ -209,6 +213,7 @@ impl Sink for Rounding {
         Ok(Value::Matrix(match self.kept {
             Rounded::F16(matrix) => Matrix::Dense(matrix),
             Rounded::Int8(matrix) => Matrix::Int8(matrix),
+            Rounded::Int4(matrix) => Matrix::Int4(matrix),
         }))
     }
 }

@@ -39,10 +39,11 @@ struct Uploader<B: Backend> {
 impl<B: Backend> Loader<B> {
     /// # Errors
     /// `invalid_argument` for a context length of 0.
-    pub fn new(backend: B, options: EngineOptions) -> Result<Self> {
+    pub fn new(backend: B, mut options: EngineOptions) -> Result<Self> {
         if options.context_length == Some(0) {
             return Err(invalid!("contextLength must be at least 1"));
         }
+        options.kv_format = backend.kv_format(options.kv_format);
         Ok(Self {
             reader: CheckpointReader::new(options.read.clone()),
             uploader: Uploader { backend, builder: WeightsBuilder::default(), weight_bytes: 0 },

@@ -2,9 +2,9 @@
 //! encoding and are decoded as they are used, so that loading copies bytes and nothing else.
 
 use super::blocks::f16_at;
-use super::{q4_0, q4_1, q4_k, q6_k, q8_0, try_zeroed};
+use super::{halves, q4_0, q4_1, q4_k, q6_k, q8_0, try_zeroed};
 use crate::Result;
-use half::{bf16, f16};
+use half::bf16;
 
 /// How a dense row is stored. Block layouts are those of ggml.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,7 +62,7 @@ impl DenseEncoding {
             }
             DenseEncoding::F16 => {
                 for (value, raw) in out.iter_mut().zip(bytes.as_chunks::<2>().0) {
-                    *value = f16::from_le_bytes(*raw).to_f32();
+                    *value = halves::to_single(u16::from_le_bytes(*raw));
                 }
             }
             DenseEncoding::BF16 => {
@@ -89,7 +89,7 @@ impl DenseEncoding {
             }
             DenseEncoding::F16 => {
                 for (raw, value) in bytes.as_chunks_mut::<2>().0.iter_mut().zip(values) {
-                    *raw = f16::from_f32(*value).to_le_bytes();
+                    *raw = halves::from_single(*value).to_le_bytes();
                 }
             }
             DenseEncoding::BF16 => {

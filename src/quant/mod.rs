@@ -1,14 +1,16 @@
 //! Weight encodings. Every file format ends here, in one of the forms that the backends run:
 //! [`TernaryMatrix`] (2-bit codes in the kernels' own order), [`DenseMatrix`] (rows in the file's own
-//! encoding) or [`Int8Matrix`] (rows rounded to bytes).
+//! encoding), [`Int8Matrix`] or [`Int4Matrix`] (rows rounded while they are read).
 
 pub mod absmean;
 pub mod blocks;
 pub mod dense;
 pub mod fill;
+pub mod halves;
 pub mod hf_packed;
 pub mod hidden;
 pub mod i2_s;
+pub mod int4;
 pub mod int8;
 pub mod mlx2;
 pub mod ptq1_0;
@@ -27,6 +29,7 @@ pub use blocks::TernaryBlocks;
 pub use dense::{DenseEncoding, DenseMatrix};
 pub use fill::TernaryFill;
 pub use i2_s::I2sLayout;
+pub use int4::Int4Matrix;
 pub use int8::Int8Matrix;
 pub use ternary::{KernelScales, Scales, TernaryMatrix};
 
@@ -36,6 +39,7 @@ pub enum Matrix {
     Ternary(TernaryMatrix),
     Dense(DenseMatrix),
     Int8(Int8Matrix),
+    Int4(Int4Matrix),
 }
 
 impl Matrix {
@@ -45,6 +49,7 @@ impl Matrix {
             Matrix::Ternary(m) => m.rows(),
             Matrix::Dense(m) => m.rows(),
             Matrix::Int8(m) => m.rows(),
+            Matrix::Int4(m) => m.rows(),
         }
     }
 
@@ -54,6 +59,7 @@ impl Matrix {
             Matrix::Ternary(m) => m.cols(),
             Matrix::Dense(m) => m.cols(),
             Matrix::Int8(m) => m.cols(),
+            Matrix::Int4(m) => m.cols(),
         }
     }
 
@@ -63,6 +69,7 @@ impl Matrix {
             Matrix::Ternary(m) => m.resident_bytes(),
             Matrix::Dense(m) => m.resident_bytes(),
             Matrix::Int8(m) => m.resident_bytes(),
+            Matrix::Int4(m) => m.resident_bytes(),
         }
     }
 
@@ -83,6 +90,10 @@ impl Matrix {
                 matrix.multiply(factor);
                 Ok(Matrix::Int8(matrix))
             }
+            Matrix::Int4(mut matrix) => {
+                matrix.multiply(factor);
+                Ok(Matrix::Int4(matrix))
+            }
         }
     }
 
@@ -92,6 +103,7 @@ impl Matrix {
             Matrix::Ternary(m) => m.decode_row(row, out),
             Matrix::Dense(m) => m.decode_row(row, out),
             Matrix::Int8(m) => m.decode_row(row, out),
+            Matrix::Int4(m) => m.decode_row(row, out),
         }
     }
 }

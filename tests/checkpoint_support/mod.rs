@@ -103,6 +103,10 @@ impl Loaded {
                 let rows = (0..m.rows()).flat_map(|row| m.row(row).iter().map(|byte| *byte as u8));
                 (*role, "Int8".to_owned(), rows.collect())
             }
+            Tensor::Matrix(Matrix::Int4(m)) => {
+                let rows = (0..m.rows()).flat_map(|row| m.row(row).to_vec());
+                (*role, "Int4".to_owned(), rows.collect())
+            }
             Tensor::Matrix(Matrix::Dense(m)) => {
                 let rows = (0..m.rows()).flat_map(|row| m.row(row).to_vec()).collect();
                 (*role, format!("{:?}", m.encoding()), rows)

@@ -104,8 +104,15 @@ pub fn load_files(files: &[(&str, &[u8])], read: ReadOptions) -> Engine<Cpu> {
     now(load_files_on(Cpu::default(), files, read))
 }
 
+pub fn load_files_with(cpu: Cpu, files: &[(&str, &[u8])], options: EngineOptions) -> Engine<Cpu> {
+    now(load_all(cpu, files, options))
+}
+
 pub async fn load_files_on<B: Backend>(backend: B, files: &[(&str, &[u8])], read: ReadOptions) -> Engine<B> {
-    let options = EngineOptions { kv_format: KvFormat::F32, read, ..Default::default() };
+    load_all(backend, files, EngineOptions { kv_format: KvFormat::F32, read, ..Default::default() }).await
+}
+
+async fn load_all<B: Backend>(backend: B, files: &[(&str, &[u8])], options: EngineOptions) -> Engine<B> {
     let mut loader = Loader::new(backend, options).unwrap();
     for (name, bytes) in files {
         loader.begin_file(name, Some(bytes.len() as u64)).unwrap();

@@ -5,7 +5,7 @@
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use sterna::backend::gpu::{DeviceOptions, Gpu, InputPreparation, IntegerDot, Team, Variants};
-use sterna::quant::{Int8Matrix, Matrix, Scales, TernaryMatrix};
+use sterna::quant::{Int4Matrix, Int8Matrix, Matrix, Scales, TernaryMatrix};
 
 /// Defines tests that natively run to the end at once and that a browser awaits.
 macro_rules! gpu_test {
@@ -129,6 +129,14 @@ impl Random {
     pub fn ternary(&mut self, rows: usize, cols: usize) -> Matrix {
         let codes = self.codes(rows * cols);
         Matrix::Ternary(TernaryMatrix::from_codes(rows, cols, &codes, Scales::Tensor(0.3)).unwrap())
+    }
+
+    pub fn int4(&mut self, rows: usize, cols: usize) -> Int4Matrix {
+        let mut matrix = Int4Matrix::unfilled(rows, cols).unwrap();
+        for row in 0..rows {
+            matrix.put_row(row, &self.floats(cols)).unwrap();
+        }
+        matrix
     }
 
     pub fn int8(&mut self, rows: usize, cols: usize) -> Int8Matrix {

@@ -141,7 +141,7 @@ test("sterna --help, wrong usage and errors have their exit codes", () => {
 		["nonsense"],
 		["generate"],
 		["logits", MODEL, "--ids", "x"],
-		["inspect", MODEL, "--kv", "q8"],
+		["inspect", MODEL, "--kv", "q4"],
 	]) {
 		const { status, stdout, stderr } = sterna(wrong);
 		assert.equal(status, 2, wrong.join(" "));

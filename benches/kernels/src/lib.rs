@@ -3,6 +3,8 @@
 
 #![cfg(target_arch = "wasm32")]
 
+mod layer;
+
 #[cfg(target_feature = "relaxed-simd")]
 use std::arch::wasm32::{i8x16_splat, i32x4_extract_lane, i32x4_relaxed_dot_i8x16_i7x16_add, i32x4_splat};
 use std::arch::wasm32::{u64x2_extract_lane, u64x2_splat, v128, v128_load, v128_or};
@@ -10,7 +12,7 @@ use std::cell::RefCell;
 use sterna::backend::Backend;
 use sterna::backend::cpu::{Cpu, CpuInput, CpuTensor};
 use sterna::model::LinearInput;
-use sterna::quant::{Int8Matrix, Matrix, Scales, TernaryMatrix};
+use sterna::quant::{Int4Matrix, Int8Matrix, Matrix, Scales, TernaryMatrix};
 
 /// Columns that share a scale where the benchmark asks for group scales.
 const GROUP: usize = 128;
@@ -33,6 +35,11 @@ impl Bench {
         self.random ^= self.random >> 17;
         self.random ^= self.random << 5;
         self.random
+    }
+
+    /// Uniform in −½…½.
+    fn floats(&mut self, len: usize) -> Vec<f32> {
+        (0..len).map(|_| self.next() as f32 / u32::MAX as f32 - 0.5).collect()
     }
 
     fn ternary(&mut self, rows: usize, cols: usize, grouped: bool) -> TernaryMatrix {
@@ -73,7 +80,7 @@ pub extern "C" fn make_int8(rows: usize, cols: usize, count: usize) -> usize {
     BENCH.with_borrow_mut(|bench| {
         bench.random = 12345;
         bench.matrices.clear();
-        let weights: Vec<f32> = (0..cols).map(|_| bench.next() as f32 / u32::MAX as f32 - 0.5).collect();
+        let weights = bench.floats(cols);
         for _ in 0..count {
             let mut matrix = Int8Matrix::unfilled(rows, cols).expect("memory for the matrices");
             for row in 0..rows {
@@ -85,11 +92,58 @@ pub extern "C" fn make_int8(rows: usize, cols: usize, count: usize) -> usize {
     })
 }
 
+/// Replaces the matrices by `count` ones of 4-bit rows. Returns the bytes of one's weights.
+#[unsafe(no_mangle)]
+pub extern "C" fn make_int4(rows: usize, cols: usize, count: usize) -> usize {
+    BENCH.with_borrow_mut(|bench| {
+        bench.random = 12345;
+        bench.matrices.clear();
+        let weights = bench.floats(cols);
+        let mut bytes = 0;
+        for _ in 0..count {
+            let mut matrix = Int4Matrix::unfilled(rows, cols).expect("memory for the matrices");
+            for row in 0..rows {
+                matrix.put_row(row, &weights).expect("finite weights");
+            }
+            bytes = matrix.resident_bytes();
+            bench.matrices.push(Matrix::Int4(matrix));
+        }
+        bytes
+    })
+}
+
+/// Replaces the layers by `count` ones of BitNet b1.58 2B-4T after `context` tokens.
+#[unsafe(no_mangle)]
+pub extern "C" fn make_layers(count: usize, context: usize) {
+    BENCH.with_borrow_mut(|bench| {
+        *bench = Bench { random: 12345, ..Default::default() };
+        let shared = RefCell::new(bench);
+        layer::make(
+            count,
+            context,
+            |rows, cols| Matrix::Ternary(shared.borrow_mut().ternary(rows, cols, false)),
+            |len| shared.borrow_mut().floats(len),
+        );
+    });
+}
+
+/// One token through layer `index`. Returns one value of the result, as a use of it.
+#[unsafe(no_mangle)]
+pub extern "C" fn run_layer(index: usize) -> f32 {
+    layer::run(index)
+}
+
+/// The matrix products of [`run_layer`].
+#[unsafe(no_mangle)]
+pub extern "C" fn run_products(index: usize) -> f32 {
+    layer::products(index)
+}
+
 /// Replaces the activations by `tokens` random vectors, quantised to int8 or kept as floats.
 #[unsafe(no_mangle)]
 pub extern "C" fn make_input(tokens: usize, cols: usize, float: bool) {
     BENCH.with_borrow_mut(|bench| {
-        let values = (0..tokens * cols).map(|_| bench.next() as f32 / u32::MAX as f32 - 0.5).collect();
+        let values = bench.floats(tokens * cols);
         let kind = if float { LinearInput::Float } else { LinearInput::Int8 };
         bench.input = Some(CpuInput::new(CpuTensor::from_data(cols, values), kind));
     });
@@ -113,6 +167,7 @@ pub extern "C" fn read(index: usize) -> u64 {
     BENCH.with_borrow(|bench| match &bench.matrices[index] {
         Matrix::Ternary(matrix) => read_streams(matrix.bytes()),
         Matrix::Int8(matrix) => read_streams(matrix.bytes()),
+        Matrix::Int4(matrix) => read_streams(matrix.bytes()),
         Matrix::Dense(_) => unreachable!("no such matrices are made"),
     })
 }

@@ -10,7 +10,7 @@ import { print, printJson } from "./output.js";
 
 interface InspectOptions {
 	context?: number;
-	kv?: "f32" | "f16";
+	kv?: "f32" | "f16" | "q8";
 	tensors?: boolean;
 	metadata?: boolean;
 	json?: boolean;

@@ -1,10 +1,9 @@
 //! The KV cache of the CPU backend: blocks of positions, allocated as the context grows, so that a long
 //! context costs memory only once it is used.
 
-use super::float::{f16_to_f32, f32_to_f16};
 use crate::Result;
 use crate::backend::{CacheShape, KvCache, KvFormat};
-use crate::quant::try_zeroed;
+use crate::quant::{halves, try_zeroed};
 
 /// Positions in one block.
 pub const BLOCK_TOKENS: usize = 64;
@@ -29,6 +28,11 @@ pub struct LayerCache {
 pub enum Block {
     F32(Vec<f32>),
     F16(Vec<u16>),
+    /// Signed bytes, and what one unit is worth in each vector.
+    Q8 {
+        codes: Vec<i8>,
+        scales: Vec<f32>,
+    },
 }
 
 impl CpuCache {
@@ -73,44 +77,49 @@ impl KvCache for CpuCache {
 
 impl Block {
     fn zeroed(shape: CacheShape) -> Result<Self> {
-        let len = shape.kv_heads * BLOCK_TOKENS * shape.head_dim;
+        const WHAT: &str = "the KV cache";
+        let vectors = shape.kv_heads * BLOCK_TOKENS;
+        let len = vectors * shape.head_dim;
         Ok(match shape.format {
-            KvFormat::F32 => Block::F32(try_zeroed(len, "the KV cache")?),
-            KvFormat::F16 => Block::F16(try_zeroed(len, "the KV cache")?),
+            KvFormat::F32 => Block::F32(try_zeroed(len, WHAT)?),
+            KvFormat::F16 => Block::F16(try_zeroed(len, WHAT)?),
+            KvFormat::Q8 => Block::Q8 { codes: try_zeroed(len, WHAT)?, scales: try_zeroed(vectors, WHAT)? },
         })
     }
 
     /// Stores one head's vector at `slot` of the block.
     pub fn store(&mut self, head: usize, slot: usize, vector: &[f32]) {
-        let start = (head * BLOCK_TOKENS + slot) * vector.len();
+        let index = head * BLOCK_TOKENS + slot;
+        let range = index * vector.len()..(index + 1) * vector.len();
         match self {
-            Block::F32(data) => data[start..start + vector.len()].copy_from_slice(vector),
-            Block::F16(data) => {
-                for (half, value) in data[start..start + vector.len()].iter_mut().zip(vector) {
-                    *half = f32_to_f16(*value);
+            Block::F32(data) => data[range].copy_from_slice(vector),
+            Block::F16(data) => halves::encode_finite(vector, &mut data[range]),
+            Block::Q8 { codes, scales } => {
+                let max = vector.iter().fold(0.0f32, |max, x| if x.abs() > max { x.abs() } else { max });
+                let scale = max.max(f32::MIN_POSITIVE * Q8_MAX) / Q8_MAX;
+                for (code, value) in codes[range].iter_mut().zip(vector) {
+                    *code = (value / scale).round_ties_even() as i8;
                 }
+                scales[index] = scale;
             }
         }
     }
 
-    /// The first `tokens` vectors of a head, `[tokens, head_dim]`; `scratch` is used where they must be
-    /// decoded.
-    pub fn head<'a>(
-        &'a self,
-        head: usize,
-        tokens: usize,
-        head_dim: usize,
-        scratch: &'a mut Vec<f32>,
-    ) -> &'a [f32] {
-        let start = head * BLOCK_TOKENS * head_dim;
-        let range = start..start + tokens * head_dim;
+    /// Vector `head · BLOCK_TOKENS + slot`.
+    pub fn load(&self, index: usize, vector: &mut [f32]) {
+        let range = index * vector.len()..(index + 1) * vector.len();
         match self {
-            Block::F32(data) => &data[range],
-            Block::F16(data) => {
-                scratch.clear();
-                scratch.extend(data[range].iter().map(|half| f16_to_f32(*half)));
-                scratch
+            Block::F32(data) => vector.copy_from_slice(&data[range]),
+            Block::F16(data) => halves::decode_finite(&data[range], vector),
+            Block::Q8 { codes, scales } => {
+                let scale = scales[index];
+                for (value, code) in vector.iter_mut().zip(&codes[range]) {
+                    *value = f32::from(*code) * scale;
+                }
             }
         }
     }
 }
+
+/// Largest magnitude of a code.
+const Q8_MAX: f32 = 127.0;

@@ -2,7 +2,8 @@
 //! activation is loaded once for four of them and four addresses are read at once, and halves are
 //! widened in registers.
 
-use crate::quant::{DenseEncoding, DenseMatrix};
+use super::lanes::{half_singles_high, half_singles_low};
+use crate::quant::{DenseEncoding, DenseMatrix, halves};
 use std::arch::wasm32::*;
 use std::ops::Range;
 
@@ -10,9 +11,7 @@ use std::ops::Range;
 const ROWS: usize = 4;
 /// Columns of one step: a register of halves.
 const STEP: usize = 8;
-/// A half's bits shifted into a single's place are the half times this much too small.
-const F16_REBIAS: f32 = 5.192_297e33; // 2¹¹²
-/// Activations below this can carry [`F16_REBIAS`] without overflow.
+/// Activations below this can carry [`halves::REBIAS`] without overflow.
 const F16_LIMIT: f32 = 60_000.0;
 
 /// `out += x · Wᵀ` for one token and some rows of the weight, where there is a kernel for the encoding and the numbers; else `false`
@@ -21,8 +20,10 @@ pub fn gemv_add(weight: &DenseMatrix, rows: Range<usize>, x: &[f32], out: &mut [
     match weight.encoding() {
         DenseEncoding::F16 if x.iter().all(|x| x.abs() < F16_LIMIT) => {
             // The factor goes into the activations, once, instead of into every weight.
-            let x: Vec<f32> = x.iter().map(|x| x * F16_REBIAS).collect();
-            gemv(weight, rows, &x, out, f16_low, f16_high, |bits| f32::from_bits(f16_bits(bits)));
+            let x: Vec<f32> = x.iter().map(|x| x * halves::REBIAS).collect();
+            gemv(weight, rows, &x, out, half_singles_low, half_singles_high, |bits| {
+                f32::from_bits(halves::place(bits))
+            });
         }
         DenseEncoding::BF16 => {
             gemv(weight, rows, x, out, bf16_low, bf16_high, |bits| f32::from_bits(u32::from(bits) << 16));
@@ -83,27 +84,6 @@ fn dot_rows(
         let rest: f32 = rest.map(|(bits, x)| single(u16::from_le_bytes(*bits)) * x).sum();
         f32x4_extract_lane::<0>(pairs) + f32x4_extract_lane::<1>(pairs) + rest
     })
-}
-
-/// Sign, exponent and mantissa of a half in a single's places; the exponent keeps the half's bias.
-fn f16_bits(half: u16) -> u32 {
-    (u32::from(half & 0x8000) << 16) | (u32::from(half & 0x7fff) << 13)
-}
-
-#[inline(always)]
-fn f16_low(halves: v128) -> v128 {
-    f16_place(i32x4_extend_low_i16x8(halves))
-}
-
-#[inline(always)]
-fn f16_high(halves: v128) -> v128 {
-    f16_place(i32x4_extend_high_i16x8(halves))
-}
-
-#[inline(always)]
-fn f16_place(extended: v128) -> v128 {
-    // The sign was extended: of its copies the top one is kept.
-    v128_and(i32x4_shl(extended, 13), u32x4_splat(0x8fff_e000))
 }
 
 #[inline(always)]

@@ -1,5 +1,5 @@
 //! Float helpers written so that the compiler vectorises them: a dot product with independent
-//! accumulators and branch-free half-precision conversions.
+//! accumulators, an exponential without branches.
 
 /// Accumulators of [`dot`]: four SIMD128 registers.
 const LANES: usize = 16;
@@ -25,17 +25,31 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     sums[0] + rest
 }
 
-/// `out += scale · x`
-pub fn add_scaled(out: &mut [f32], scale: f32, x: &[f32]) {
-    for (out, x) in out.iter_mut().zip(x) {
-        *out += scale * x;
-    }
-}
-
 /// The largest value; `-∞` of nothing. (`f32::max` is a function call in WebAssembly, where its treatment
 /// of NaN is not the instruction's.)
 pub fn maximum(values: &[f32]) -> f32 {
-    values.iter().fold(f32::NEG_INFINITY, |max, value| if *value > max { *value } else { max })
+    let larger = |max: f32, value: &f32| if *value > max { *value } else { max };
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    let mut lanes = [f32::NEG_INFINITY; LANES];
+    for chunk in chunks {
+        lanes.iter_mut().zip(chunk).for_each(|(lane, value)| *lane = larger(*lane, value));
+    }
+    lanes.iter().chain(rest).fold(f32::NEG_INFINITY, larger)
+}
+
+/// Exponentials of how far each value is below the largest, divided by their sum, which is in double precision.
+pub fn softmax(scores: &mut [f32]) {
+    let max = maximum(scores);
+    let mut lanes = [0.0f64; LANES];
+    let (chunks, rest) = scores.as_chunks_mut::<LANES>();
+    for chunk in chunks {
+        *chunk = chunk.map(|score| exp(score - max));
+        lanes.iter_mut().zip(chunk).for_each(|(lane, score)| *lane += f64::from(*score));
+    }
+    rest.iter_mut().for_each(|score| *score = exp(*score - max));
+    let sum = lanes.iter().sum::<f64>() + rest.iter().map(|score| f64::from(*score)).sum::<f64>();
+    let inverse = 1.0 / sum;
+    scores.iter_mut().for_each(|score| *score = (f64::from(*score) * inverse) as f32);
 }
 
 /// `eˣ` for `x ≤ 88`, correct to the last bit of an `f32`, without branches or a library call: the same
@@ -59,59 +73,9 @@ pub fn exp(x: f32) -> f32 {
     (sum * power) as f32
 }
 
-/// IEEE half → single, without branches.
-#[inline(always)]
-pub fn f16_to_f32(half: u16) -> f32 {
-    let half = u32::from(half);
-    let sign = (half & 0x8000) << 16;
-    let shifted = (half & 0x7fff) << 13;
-    let exponent = half & 0x7c00;
-    // Re-bias the exponent from 15 to 127; infinities and NaNs need it twice.
-    let normal = shifted + ((127 - 15) << 23) + if exponent == 0x7c00 { (127 - 15) << 23 } else { 0 };
-    // A subnormal is what remains of 2⁻¹⁴ + x after 2⁻¹⁴ is taken away again.
-    let smallest_normal = f32::from_bits(113 << 23);
-    let subnormal = (f32::from_bits(shifted + (113 << 23)) - smallest_normal).to_bits();
-    f32::from_bits(sign | if exponent == 0 { subnormal } else { normal })
-}
-
-/// Single → IEEE half, rounding half to even; too large becomes infinity.
-#[inline(always)]
-pub fn f32_to_f16(value: f32) -> u16 {
-    let bits = value.to_bits();
-    let sign = (bits >> 16) & 0x8000;
-    let magnitude = bits & 0x7fff_ffff;
-    // Adding half an ulp less one, plus the lowest kept bit, rounds half to even.
-    let odd = (magnitude >> 13) & 1;
-    let normal = magnitude.wrapping_sub((127 - 15) << 23).wrapping_add(0xfff + odd) >> 13;
-    // Adding 0.5 lets the float unit align and round a subnormal's mantissa.
-    let subnormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
-    let finite = if magnitude < (113 << 23) { subnormal } else { normal };
-    let half = if magnitude >= (143 << 23) { 0x7c00 } else { finite };
-    let half = if magnitude > (255 << 23) { 0x7e00 } else { half };
-    (sign | half) as u16
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use half::f16;
-
-    #[test]
-    fn every_half_converts_as_the_half_crate_does() {
-        for bits in 0..=u16::MAX {
-            let (ours, theirs) = (f16_to_f32(bits), f16::from_bits(bits).to_f32());
-            assert!(ours.to_bits() == theirs.to_bits() || ours.is_nan() && theirs.is_nan(), "{bits:#x}");
-        }
-    }
-
-    #[test]
-    fn singles_round_as_the_half_crate_does() {
-        for step in 0..2_000_000u32 {
-            let value = f32::from_bits(step.wrapping_mul(2147).wrapping_add(step << 11));
-            let (ours, theirs) = (f32_to_f16(value), f16::from_f32(value));
-            assert!(ours == theirs.to_bits() || value.is_nan() && theirs.is_nan(), "{value:e} {ours:#x}");
-        }
-    }
 
     #[test]
     fn exp_is_that_of_double_precision() {

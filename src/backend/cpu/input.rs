@@ -100,14 +100,14 @@ impl Codes {
 
     /// Appends a token in double precision.
     fn push(&mut self, row: &[f64]) {
-        let max = row.iter().fold(0.0f64, |max, x| if x.abs() > max { x.abs() } else { max });
+        let max = largest(row);
         let scale = match self.kind {
             // The quantiser of BitNet b1.58.
             LinearInput::Int8 => 127.0 / max.max(1e-5),
             LinearInput::Float => f64::from(FIXED_MAX) / max.max(f64::from(f32::MIN_POSITIVE)),
         };
         for (integer, value) in self.integers.iter_mut().zip(row) {
-            *integer = (value * scale).round_ties_even() as i32;
+            *integer = round(value * scale);
         }
         self.store(scale as f32);
     }
@@ -161,6 +161,24 @@ impl Codes {
     pub fn scale(&self, token: usize) -> f32 {
         self.scales[token]
     }
+}
+
+/// The largest magnitude.
+fn largest(row: &[f64]) -> f64 {
+    let larger = |max: f64, x: &f64| if x.abs() > max { x.abs() } else { max };
+    let (chunks, rest) = row.as_chunks::<8>();
+    let mut lanes = [0.0; 8];
+    for chunk in chunks {
+        lanes.iter_mut().zip(chunk).for_each(|(lane, x)| *lane = larger(*lane, x));
+    }
+    lanes.iter().chain(rest).fold(0.0, larger)
+}
+
+/// The nearest integer, the even one of two, for magnitudes below 2³¹.
+#[inline(always)]
+fn round(value: f64) -> i32 {
+    // Adding 1.5 · 2⁵² to a double leaves its integer part, rounded, in the low bits.
+    (value + 6_755_399_441_055_744.0).to_bits() as i32
 }
 
 /// Takes the lowest bits away as a signed digit.

@@ -1,4 +1,4 @@
-//! Sums across the lanes of SIMD128 vectors.
+//! Sums across the lanes of SIMD128 vectors, and halves in them.
 
 use super::dot::TILE_ROWS;
 use std::arch::wasm32::*;
@@ -31,4 +31,22 @@ pub fn tile_sums<const V: usize>(sums: [[v128; TILE_ROWS]; V]) -> [[i32; TILE_RO
         }
     }
     out
+}
+
+/// The lower four of eight halves as singles that are [`crate::quant::halves::REBIAS`] times too small.
+#[inline(always)]
+pub fn half_singles_low(halves: v128) -> v128 {
+    place(i32x4_extend_low_i16x8(halves))
+}
+
+/// [`half_singles_low`] of the upper four.
+#[inline(always)]
+pub fn half_singles_high(halves: v128) -> v128 {
+    place(i32x4_extend_high_i16x8(halves))
+}
+
+/// [`crate::quant::halves::place`] of sign-extended halves.
+#[inline(always)]
+fn place(extended: v128) -> v128 {
+    v128_and(i32x4_shl(extended, 13), u32x4_splat(0x8fff_e000))
 }

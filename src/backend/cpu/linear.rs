@@ -5,13 +5,14 @@ use super::input::CpuInput;
 use super::pool::Pool;
 use super::tensor::CpuTensor;
 use super::tiles::{Tile, TileShape, for_tiles};
-use super::{dense, int8, ternary};
-use crate::quant::{DenseMatrix, Matrix};
+use super::{dense, rounded, ternary};
+use crate::quant::{DenseMatrix, Int4Matrix, Int8Matrix, Matrix};
 
 /// A product that is ready to be computed, rows by rows.
 enum Product<'a> {
     Ternary(ternary::Product<'a>),
-    Int8(int8::Product<'a>),
+    Int8(rounded::Product<'a, Int8Matrix>),
+    Int4(rounded::Product<'a, Int4Matrix>),
     Dense(&'a DenseMatrix, &'a CpuTensor),
 }
 
@@ -19,7 +20,8 @@ impl<'a> Product<'a> {
     fn new(weight: &'a Matrix, x: &'a CpuInput) -> Self {
         match weight {
             Matrix::Ternary(weight) => Self::Ternary(ternary::Product::new(weight, x.codes())),
-            Matrix::Int8(weight) => Self::Int8(int8::Product::new(weight, x.values())),
+            Matrix::Int8(weight) => Self::Int8(rounded::Product::new(weight, x.values())),
+            Matrix::Int4(weight) => Self::Int4(rounded::Product::new(weight, x.values())),
             Matrix::Dense(weight) => Self::Dense(weight, x.values()),
         }
     }
@@ -28,6 +30,7 @@ impl<'a> Product<'a> {
         match self {
             Self::Ternary(product) => product.add(out),
             Self::Int8(product) => product.add(out),
+            Self::Int4(product) => product.add(out),
             Self::Dense(weight, x) => dense::matmul_add(weight, x, out),
         }
     }

@@ -10,8 +10,6 @@ mod dot;
 mod float;
 mod gemm;
 mod input;
-mod int8;
-mod int8_dot;
 #[cfg(target_feature = "simd128")]
 mod lanes;
 mod linear;
@@ -21,6 +19,11 @@ mod pool;
 mod portable;
 #[cfg(all(target_feature = "simd128", target_feature = "relaxed-simd"))]
 mod relaxed;
+#[cfg(all(target_feature = "simd128", target_feature = "relaxed-simd"))]
+mod relaxed16;
+#[cfg(all(target_feature = "simd128", target_feature = "relaxed-simd"))]
+mod relaxed_lowering;
+mod rounded;
 mod runs;
 pub mod scalar;
 #[cfg(all(target_feature = "simd128", not(target_feature = "relaxed-simd")))]
@@ -104,6 +107,10 @@ impl Backend for Cpu {
 
     fn upload_vector(&self, vector: Vec<f32>) -> Result<Vec<f32>> {
         Ok(vector)
+    }
+
+    fn kv_format(&self, wanted: KvFormat) -> KvFormat {
+        wanted
     }
 
     fn new_cache(&self, shape: CacheShape) -> Result<CpuCache> {

@@ -1,5 +1,6 @@
 //! The integer kernels in WebAssembly relaxed SIMD, around `i32x4.relaxed_dot_i8x16_i7x16_add`: sixteen
-//! products and their sum in one instruction (`vpdpbusd` on x86, `sdot` on Arm).
+//! products and their sum in one instruction (`vpdpbusd` on x86, `sdot` on Arm). Where an engine has no such
+//! instruction, those of [`super::relaxed16`] take their place.
 //!
 //! Relaxed means that engines may differ where the second operand has its top bit set; codes never do, so
 //! the sums are the same everywhere. Codes are used in place: a byte is masked to one row's two bits
@@ -8,7 +9,11 @@
 
 use super::dot::{Chunk, FLOAT_PLANES, GroupBytes, PlaneSums, RowSums, STEP_BYTES, TILE_ROWS};
 use super::lanes::lane_sums;
-use super::streams::{GroupSums, PlanesSums, sum_stream, sum_stream_planes, sum_streams, sum_streams_planes};
+use super::relaxed_lowering::sums_in_16_bits;
+use super::relaxed16;
+use super::streams::{
+    GroupSums, PlanesSums, Settling, sum_stream, sum_stream_planes, sum_streams, sum_streams_planes,
+};
 use crate::quant::ternary::{CHUNK_COLS, STREAMS};
 use std::arch::wasm32::*;
 
@@ -32,16 +37,22 @@ fn dot(x: v128, codes: v128, sum: v128) -> v128 {
 
 /// Sums over the steps of one stream; `x` starts at the stream's first step.
 pub fn dot_stream(weights: &[u8], x: &[Chunk]) -> RowSums {
-    sum_stream::<Sums>(weights, x)
+    if sums_in_16_bits() { sum_stream::<relaxed16::Sums>(weights, x) } else { sum_stream::<Sums>(weights, x) }
 }
 
 /// Sums over all four streams in lock step.
 pub fn dot_streams(weights: GroupBytes<'_>, x: &[Chunk]) -> RowSums {
-    sum_streams::<Sums>(weights, x)
+    if sums_in_16_bits() {
+        sum_streams::<relaxed16::Sums>(weights, x)
+    } else {
+        sum_streams::<Sums>(weights, x)
+    }
 }
 
 /// One accumulator a row, those of rows `r` with `r % 4` of 1 and 2 scaled by 4 and 16.
 struct Sums([v128; 8]);
+
+impl Settling for Sums {}
 
 impl GroupSums for Sums {
     #[inline(always)]
@@ -84,16 +95,26 @@ impl Sums {
 
 /// [`dot_stream`] for the planes of a float activation.
 pub fn dot_stream_planes(weights: &[u8], x: [&[Chunk]; FLOAT_PLANES]) -> PlaneSums {
-    sum_stream_planes::<HalfSums>(weights, x)
+    if sums_in_16_bits() {
+        sum_stream_planes::<relaxed16::HalfSums>(weights, x)
+    } else {
+        sum_stream_planes::<HalfSums>(weights, x)
+    }
 }
 
 /// [`dot_streams`] for the planes of a float activation.
 pub fn dot_streams_planes(weights: GroupBytes<'_>, x: [&[Chunk]; FLOAT_PLANES]) -> PlaneSums {
-    sum_streams_planes::<HalfSums>(weights, x)
+    if sums_in_16_bits() {
+        sum_streams_planes::<relaxed16::HalfSums>(weights, x)
+    } else {
+        sum_streams_planes::<HalfSums>(weights, x)
+    }
 }
 
 /// An accumulator for each plane and each of four rows, scaled as in [`Sums`].
 struct HalfSums([[v128; 4]; FLOAT_PLANES]);
+
+impl Settling for HalfSums {}
 
 impl PlanesSums for HalfSums {
     #[inline(always)]
@@ -153,6 +174,9 @@ pub fn dot_tile<const V: usize, const STRIDE: usize>(
     codes: [&[Chunk]; TILE_ROWS],
     x: [&[Chunk]; V],
 ) -> [[i32; TILE_ROWS]; V] {
+    if sums_in_16_bits() {
+        return relaxed16::dot_tile::<V, STRIDE>(codes, x);
+    }
     let chunks = codes[0].len();
     assert!(codes[1].len() == chunks && x.iter().all(|x| x.len() == chunks));
     let mut sums = [[i32x4_splat(0); TILE_ROWS]; V];

@@ -8,7 +8,9 @@
 
 use super::dot::{Chunk, FLOAT_PLANES, GroupBytes, PlaneSums, RowSums, STEP_BYTES, TILE_ROWS};
 use super::lanes::{lane_sums, tile_sums};
-use super::streams::{GroupSums, PlanesSums, sum_stream, sum_stream_planes, sum_streams, sum_streams_planes};
+use super::streams::{
+    GroupSums, PlanesSums, Settling, sum_stream, sum_stream_planes, sum_streams, sum_streams_planes,
+};
 use crate::quant::ternary::{CHUNK_COLS, STREAMS};
 use std::arch::wasm32::*;
 
@@ -38,6 +40,8 @@ pub fn dot_streams(weights: GroupBytes<'_>, x: &[Chunk]) -> RowSums {
 
 /// One accumulator a row, row `r` scaled by `4^(r % 4)`.
 struct Sums([v128; 8]);
+
+impl Settling for Sums {}
 
 impl GroupSums for Sums {
     #[inline(always)]
@@ -95,6 +99,8 @@ pub fn dot_streams_planes(weights: GroupBytes<'_>, x: [&[Chunk]; FLOAT_PLANES]) 
 
 /// An accumulator for each plane and each of four rows, scaled as in [`Sums`].
 struct HalfSums([[v128; 4]; FLOAT_PLANES]);
+
+impl Settling for HalfSums {}
 
 impl PlanesSums for HalfSums {
     #[inline(always)]

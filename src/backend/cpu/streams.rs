@@ -3,8 +3,17 @@
 use super::dot::{Chunk, FLOAT_PLANES, GroupBytes, PlaneSums, RowSums, STEP_BYTES};
 use crate::quant::ternary::{CHUNK_COLS, STREAMS};
 
+/// Sums under way that must be put in order now and then.
+pub trait Settling {
+    /// So many steps fit between two calls of [`Self::settle`]; a multiple of [`STREAMS`].
+    const STEPS: usize = 1 << 30;
+
+    #[inline(always)]
+    fn settle(&mut self) {}
+}
+
 /// The sums of eight rows under way.
-pub trait GroupSums {
+pub trait GroupSums: Settling {
     fn zero() -> Self;
 
     /// Adds 16 columns.
@@ -13,6 +22,7 @@ pub trait GroupSums {
     /// [`STEP_BYTES`] at `weights` must be readable.
     unsafe fn step(&mut self, weights: *const u8, x: &Chunk);
 
+    /// The sums, once settled.
     fn finish(self) -> RowSums;
 }
 
@@ -20,9 +30,13 @@ pub trait GroupSums {
 #[inline(always)]
 pub fn sum_stream<S: GroupSums>(weights: &[u8], x: &[Chunk]) -> RowSums {
     let mut sums = S::zero();
-    for (bytes, x) in weights.as_chunks::<STEP_BYTES>().0.iter().zip(x.iter().step_by(STREAMS)) {
-        // SAFETY: `bytes` is one step.
-        unsafe { sums.step(bytes.as_ptr(), x) };
+    let steps = weights.as_chunks::<STEP_BYTES>().0;
+    for (steps, x) in steps.chunks(S::STEPS).zip(x.chunks(S::STEPS.saturating_mul(STREAMS))) {
+        for (bytes, x) in steps.iter().zip(x.iter().step_by(STREAMS)) {
+            // SAFETY: `bytes` is one step.
+            unsafe { sums.step(bytes.as_ptr(), x) };
+        }
+        sums.settle();
     }
     sums.finish()
 }
@@ -34,28 +48,31 @@ pub fn sum_streams<S: GroupSums>(weights: GroupBytes<'_>, x: &[Chunk]) -> RowSum
     assert!(weights.iter().all(|w| w.len() == steps * STEP_BYTES) && x.len() == steps * STREAMS);
     let mut sums = S::zero();
     let mut weights = weights.map(<[u8]>::as_ptr);
-    let std::ops::Range { start: mut x, end } = x.as_ptr_range();
-    // Asking after every stream, though only the fourth can be the last, keeps the compiler from taking
-    // the four together, for which there are not enough registers.
-    'steps: while x != end {
-        for weights in &mut weights {
-            // SAFETY: every stream has 32 bytes a step and `x` a chunk a stream and step (asserted).
-            unsafe {
-                sums.step(*weights, &*x);
-                *weights = weights.add(STEP_BYTES);
-                x = x.add(1);
-            }
-            if x == end {
-                break 'steps;
+    for x in x.chunks(S::STEPS) {
+        let std::ops::Range { start: mut x, end } = x.as_ptr_range();
+        // Asking after every stream, though only the fourth can be the last, keeps the compiler from taking
+        // the four together, for which there are not enough registers.
+        'steps: while x != end {
+            for weights in &mut weights {
+                // SAFETY: every stream has 32 bytes a step and `x` a chunk a stream and step (asserted).
+                unsafe {
+                    sums.step(*weights, &*x);
+                    *weights = weights.add(STEP_BYTES);
+                    x = x.add(1);
+                }
+                if x == end {
+                    break 'steps;
+                }
             }
         }
+        sums.settle();
     }
     sums.finish()
 }
 
 /// The sums of four rows under way, with all planes of a float activation: the registers hold as many sums
 /// as in [`GroupSums`], and a row's codes are taken out of their bytes once for all planes.
-pub trait PlanesSums {
+pub trait PlanesSums: Settling {
     fn zero() -> Self;
 
     /// Adds 16 columns.
@@ -64,6 +81,7 @@ pub trait PlanesSums {
     /// Half of [`STEP_BYTES`] at `weights` must be readable.
     unsafe fn step(&mut self, weights: *const u8, x: [&Chunk; FLOAT_PLANES]);
 
+    /// The sums, once settled.
     fn finish(self) -> [[i32; 4]; FLOAT_PLANES];
 }
 
@@ -72,9 +90,14 @@ pub trait PlanesSums {
 pub fn sum_stream_planes<S: PlanesSums>(weights: &[u8], x: [&[Chunk]; FLOAT_PLANES]) -> PlaneSums {
     let halves = [0, CHUNK_COLS].map(|half| {
         let mut sums = S::zero();
-        for (step, bytes) in weights.as_chunks::<STEP_BYTES>().0.iter().enumerate() {
-            // SAFETY: `bytes` is one step, and `half` the start of one of its halves.
-            unsafe { sums.step(bytes.as_ptr().add(half), x.map(|x| &x[step * STREAMS])) };
+        let mut at = 0;
+        for steps in weights.as_chunks::<STEP_BYTES>().0.chunks(S::STEPS) {
+            for bytes in steps {
+                // SAFETY: `bytes` is one step, and `half` the start of one of its halves.
+                unsafe { sums.step(bytes.as_ptr().add(half), x.map(|x| &x[at])) };
+                at += STREAMS;
+            }
+            sums.settle();
         }
         sums.finish()
     });
@@ -90,21 +113,26 @@ pub fn sum_streams_planes<S: PlanesSums>(weights: GroupBytes<'_>, x: [&[Chunk]; 
     let halves = [0, CHUNK_COLS].map(|half| {
         let mut sums = S::zero();
         let mut weights = weights.map(|stream| stream.as_ptr().wrapping_add(half));
-        let end = x[0].as_ptr_range().end;
-        let mut x = x.map(<[Chunk]>::as_ptr);
-        'steps: while x[0] != end {
-            for weights in &mut weights {
-                // SAFETY: every stream has 32 bytes a step and every plane a chunk a stream and step
-                // (asserted).
-                unsafe {
-                    sums.step(*weights, x.map(|x| &*x));
-                    *weights = weights.wrapping_add(STEP_BYTES);
-                    x = x.map(|x| x.add(1));
-                }
-                if x[0] == end {
-                    break 'steps;
+        for first in (0..x[0].len()).step_by(S::STEPS) {
+            let mut x = x.map(|x| x[first..x.len().min(first + S::STEPS)].as_ptr_range());
+            let end = x[0].end;
+            'steps: while x[0].start != end {
+                for weights in &mut weights {
+                    // SAFETY: every stream has 32 bytes a step and every plane a chunk a stream and step
+                    // (asserted).
+                    unsafe {
+                        sums.step(*weights, x.each_ref().map(|x| &*x.start));
+                        *weights = weights.wrapping_add(STEP_BYTES);
+                        for x in &mut x {
+                            x.start = x.start.add(1);
+                        }
+                    }
+                    if x[0].start == end {
+                        break 'steps;
+                    }
                 }
             }
+            sums.settle();
         }
         sums.finish()
     });

@@ -2,7 +2,7 @@
 //! double when the context outgrows them.
 
 use super::context::Context;
-use crate::backend::{CacheShape, KvCache, KvFormat};
+use crate::backend::{CacheShape, KvCache};
 use crate::{Error, Result};
 
 /// Positions of a fresh cache.
@@ -76,11 +76,7 @@ impl GpuCache {
 
     /// Bytes of one position's keys (or values) in a layer.
     fn position_bytes(&self) -> usize {
-        let element = match self.shape.format {
-            KvFormat::F32 => 4,
-            KvFormat::F16 => 2,
-        };
-        self.shape.kv_heads * self.shape.head_dim.next_multiple_of(4) * element
+        self.shape.kv_heads * self.shape.format.vector_bytes(self.shape.head_dim.next_multiple_of(4))
     }
 }
 

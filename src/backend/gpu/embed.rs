@@ -32,7 +32,7 @@ pub fn embed(context: &Context, table: &GpuMatrix, tokens: usize) -> GpuTensor {
                     table.cols as u32,
                     block.scales,
                     0,
-                    0,
+                    block.steps,
                     0,
                 ];
                 context.dispatch(Dispatch {

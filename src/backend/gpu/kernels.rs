@@ -130,6 +130,7 @@ shaders![
     "rows.bf16",
     "rows.f16",
     "rows.f32",
+    "rows.int4",
     "rows.int8",
     "source.partials",
     "source.plain",

@@ -223,7 +223,7 @@ fn dense(
         block.scales,
         (out.offset + block.first_row) as u32,
         out.width as u32,
-        0,
+        block.steps,
     ];
     let teams = block.rows.div_ceil(DENSE_ROWS) as u32;
     context.dispatch(Dispatch {

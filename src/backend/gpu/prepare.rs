@@ -7,11 +7,12 @@ use super::recorder::Dispatch;
 use super::tensor::{GpuInput, GpuTensor};
 use super::variants::InputPreparation;
 use crate::model::LinearInput;
+use crate::quant::int4;
 use crate::quant::ternary::{CHUNK_COLS, COL_ALIGN};
 use std::rc::Rc;
 
-/// Elements to which the rows of float inputs are padded: a `vec4` of bytes.
-pub const VALUE_ALIGN: usize = 16;
+/// Elements to which the rows of float inputs are padded: what dense rows are padded to at most.
+pub const VALUE_ALIGN: usize = int4::BATCH * int4::GROUP;
 
 /// Integer activations of every token.
 pub fn quantize(context: &Context, input: &GpuInput) -> Lease {

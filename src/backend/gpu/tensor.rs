@@ -88,7 +88,7 @@ impl GpuInput {
         &self.codes.get_or_init(|| prepare::quantize(context, self)).buffer
     }
 
-    /// For dense linears (`shaders/normalise.wgsl`), padded to whole sixteens.
+    /// For dense linears (`shaders/normalise.wgsl`), padded with zeros.
     pub fn values(&self, context: &Context) -> &wgpu::Buffer {
         &self.values.get_or_init(|| prepare::normalise(context, self)).buffer
     }

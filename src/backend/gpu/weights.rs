@@ -4,7 +4,9 @@
 use super::context::Context;
 use crate::Result;
 use crate::quant::ternary::{CHUNK_COLS, GROUP_ROWS, SLAB_ROWS};
-use crate::quant::{DenseEncoding, DenseMatrix, Int8Matrix, KernelScales, Matrix, TernaryMatrix};
+use crate::quant::{
+    DenseEncoding, DenseMatrix, Int4Matrix, Int8Matrix, KernelScales, Matrix, TernaryMatrix, int4,
+};
 use std::cell::RefCell;
 
 /// Stands for "no scales here" in the kernels' parameters.
@@ -56,6 +58,8 @@ pub struct RowBlock {
     pub rows: usize,
     /// First `vec4` of the rows' scales, or [`NONE`].
     pub scales: u32,
+    /// First `vec4` of the groups' steps, or [`NONE`].
+    pub steps: u32,
 }
 
 /// How the kernels find dense rows.
@@ -65,6 +69,7 @@ pub enum RowEncoding {
     F16,
     BF16,
     Int8,
+    Int4,
 }
 
 impl RowEncoding {
@@ -74,6 +79,7 @@ impl RowEncoding {
             RowEncoding::F32 => 4,
             RowEncoding::F16 | RowEncoding::BF16 => 8,
             RowEncoding::Int8 => 16,
+            RowEncoding::Int4 => int4::GROUP,
         }
     }
 
@@ -84,6 +90,24 @@ impl RowEncoding {
             RowEncoding::F16 => "rows.f16",
             RowEncoding::BF16 => "rows.bf16",
             RowEncoding::Int8 => "rows.int8",
+            RowEncoding::Int4 => "rows.int4",
+        }
+    }
+
+    /// `vec4`s of a row of `cols` elements.
+    fn vectors(self, cols: usize) -> usize {
+        match self {
+            RowEncoding::Int4 => cols.div_ceil(int4::BATCH * int4::GROUP) * int4::BATCH,
+            _ => cols.div_ceil(self.per_vector()),
+        }
+    }
+
+    /// Whether rows have scales, and whether each of their `vec4`s has a step.
+    fn has_scales_and_steps(self) -> (bool, bool) {
+        match self {
+            RowEncoding::F32 | RowEncoding::F16 | RowEncoding::BF16 => (false, false),
+            RowEncoding::Int8 => (true, false),
+            RowEncoding::Int4 => (true, true),
         }
     }
 }
@@ -94,6 +118,7 @@ impl GpuMatrix {
             Matrix::Ternary(matrix) => GpuMatrix::Ternary(upload_ternary(context, matrix)),
             Matrix::Dense(matrix) => GpuMatrix::Dense(upload_dense(context, matrix)),
             Matrix::Int8(matrix) => GpuMatrix::Dense(upload_int8(context, matrix)),
+            Matrix::Int4(matrix) => GpuMatrix::Dense(upload_int4(context, matrix)),
         };
         context.device.check()?;
         Ok(uploaded)
@@ -219,7 +244,7 @@ fn upload_dense(context: &Context, matrix: &DenseMatrix) -> GpuDense {
             matrix.decode_row(row, &mut values);
             DenseEncoding::F16.encode(&values, out);
         }
-        None
+        Extras::default()
     })
 }
 
@@ -228,50 +253,75 @@ fn upload_int8(context: &Context, matrix: &Int8Matrix) -> GpuDense {
         let bytes: &[u8] = bytemuck::cast_slice(matrix.row(row));
         let len = out.len().min(bytes.len());
         out[..len].copy_from_slice(&bytes[..len]);
-        Some(matrix.scale(row))
+        Extras { scale: matrix.scale(row), steps: &[] }
     })
 }
 
-/// Uploads rows that `fill` writes, each padded with zeros to whole `vec4`s; it returns the row's scale where
-/// rows have one.
-fn upload_rows(
+fn upload_int4(context: &Context, matrix: &Int4Matrix) -> GpuDense {
+    upload_rows(context, matrix.rows(), matrix.cols(), RowEncoding::Int4, |row, out| {
+        out.copy_from_slice(matrix.row(row));
+        Extras { scale: matrix.scale(row), steps: matrix.steps(row) }
+    })
+}
+
+/// What a row has besides its elements, where its encoding has it.
+#[derive(Default)]
+struct Extras<'a> {
+    scale: f32,
+    steps: &'a [i8],
+}
+
+/// Uploads rows that `fill` writes, each padded with zeros to whole `vec4`s.
+fn upload_rows<'a>(
     context: &Context,
     rows: usize,
     cols: usize,
     encoding: RowEncoding,
-    mut fill: impl FnMut(usize, &mut [u8]) -> Option<f32>,
+    mut fill: impl FnMut(usize, &mut [u8]) -> Extras<'a>,
 ) -> GpuDense {
-    let vectors = cols.div_ceil(encoding.per_vector());
+    let vectors = encoding.vectors(cols);
     let row_bytes = vectors * VECTOR;
-    let most = (context.device.binding_bytes as usize - 64) / (row_bytes + size_of::<f32>());
-    let block_rows = (most / 4 * 4).max(1);
+    let (has_scales, has_steps) = encoding.has_scales_and_steps();
+    let extra_bytes = size_of::<f32>() + if has_steps { vectors } else { 0 };
+    let most = (context.device.binding_bytes as usize - 64) / (row_bytes + extra_bytes);
+    let block_rows = (most / 16 * 16).max(1);
     let mut piece = Vec::with_capacity(UPLOAD_PIECE.min(rows * row_bytes) + row_bytes);
     let blocks = (0..rows)
         .step_by(block_rows)
         .map(|first_row| {
             let count = block_rows.min(rows - first_row);
-            let bytes = (count * row_bytes) as u64;
-            let scale_bytes = (count.next_multiple_of(4) * size_of::<f32>()) as u64;
-            let has_scales = encoding == RowEncoding::Int8;
-            let buffer = context.storage(bytes + if has_scales { scale_bytes } else { 0 }, "dense weights");
-            let mut scales: Vec<f32> = Vec::new();
+            // Codes, then steps, then scales, each from a whole `vec4` on.
+            let steps_at = (count * row_bytes) as u64;
+            let step_bytes = if has_steps { (count * vectors).next_multiple_of(VECTOR) } else { 0 };
+            let scales_at = steps_at + step_bytes as u64;
+            let scale_bytes =
+                if has_scales { (count * size_of::<f32>()).next_multiple_of(VECTOR) } else { 0 };
+            let buffer = context.storage(scales_at + scale_bytes as u64, "dense weights");
+            let (mut scales, mut steps): (Vec<f32>, Vec<i8>) = Default::default();
             let mut at = 0;
             for row in first_row..first_row + count {
                 let start = piece.len();
                 piece.resize(start + row_bytes, 0);
-                scales.extend(fill(row, &mut piece[start..]));
+                let extras = fill(row, &mut piece[start..]);
+                scales.push(extras.scale);
+                steps.extend_from_slice(extras.steps);
                 if piece.len() >= UPLOAD_PIECE || row + 1 == first_row + count {
                     write(context, &buffer, at, &piece);
                     at += piece.len() as u64;
                     piece.clear();
                 }
             }
-            if has_scales {
-                scales.resize(count.next_multiple_of(4), 0.0);
-                write(context, &buffer, bytes, bytemuck::cast_slice(&scales));
+            let vector_of = |is_there, at: u64| if is_there { (at / VECTOR as u64) as u32 } else { NONE };
+            if has_steps {
+                steps.resize(step_bytes, 0);
+                write(context, &buffer, steps_at, bytemuck::cast_slice(&steps));
             }
-            let scales = if has_scales { (count * vectors) as u32 } else { NONE };
-            RowBlock { buffer, first_row, rows: count, scales }
+            if has_scales {
+                scales.resize(scale_bytes / size_of::<f32>(), 0.0);
+                write(context, &buffer, scales_at, bytemuck::cast_slice(&scales));
+            }
+            let (scales, steps) = (vector_of(has_scales, scales_at), vector_of(has_steps, steps_at));
+            RowBlock { buffer, first_row, rows: count, scales, steps }
         })
         .collect();
     GpuDense { rows, cols, encoding, vectors, blocks }

@@ -1,17 +1,36 @@
 //! Exact products of four 8-bit rows with a vector of 14-bit integers, chosen at compile time like
-//! [`super::dot`].
+//! [`super::super::dot`].
+
+use super::{ROWS, RoundedRows};
+use crate::quant::Int8Matrix;
 
 #[cfg(not(target_feature = "simd128"))]
-pub use portable::{Vector, dot_rows};
+use portable::{Vector, dot_rows};
 #[cfg(all(target_feature = "simd128", target_feature = "relaxed-simd"))]
-pub use relaxed::{Vector, dot_rows};
+use relaxed::{Vector, dot_rows};
 #[cfg(all(target_feature = "simd128", not(target_feature = "relaxed-simd")))]
-pub use simd128::{Vector, dot_rows};
+use simd128::{Vector, dot_rows};
 
-/// Rows of one call.
-pub const ROWS: usize = 4;
 /// Columns of one step.
 const STEP: usize = 16;
+
+impl RoundedRows for Int8Matrix {
+    type Vector = Vector;
+    const MAX: f32 = 8191.0;
+
+    fn cols(&self) -> (usize, usize) {
+        (Int8Matrix::cols(self), self.padded_cols())
+    }
+
+    fn vector(integers: &[i16]) -> Vector {
+        Vector::new(integers)
+    }
+
+    fn products(&self, rows: [usize; ROWS], x: &Vector) -> [f64; ROWS] {
+        let sums = dot_rows(rows.map(|row| self.row(row)), rows.map(|row| self.sum(row)), x);
+        std::array::from_fn(|index| sums[index] as f64 * f64::from(self.scale(rows[index])))
+    }
+}
 
 #[cfg(not(target_feature = "simd128"))]
 mod portable {
@@ -41,8 +60,8 @@ mod portable {
 
 #[cfg(all(target_feature = "simd128", not(target_feature = "relaxed-simd")))]
 mod simd128 {
-    use super::super::lanes::lane_sums;
     use super::{ROWS, STEP};
+    use crate::backend::cpu::lanes::lane_sums;
     use std::arch::wasm32::*;
 
     /// A lane sums a quarter of the columns, `127 · 8191` each: so many stay below 2³¹, in all lanes.
@@ -88,8 +107,8 @@ mod simd128 {
 
 #[cfg(all(target_feature = "simd128", target_feature = "relaxed-simd"))]
 mod relaxed {
-    use super::super::lanes::lane_sums;
     use super::{ROWS, STEP};
+    use crate::backend::cpu::lanes::lane_sums;
     use std::arch::wasm32::*;
 
     /// What is added to an activation to make it positive: both of its halves are seven bits then, as the
