@@ -17,7 +17,7 @@ use wasm_bindgen::JsValue;
 
 /// A loader on one of the devices.
 pub enum AnyLoader {
-    Cpu(Loader<Cpu>),
+    Cpu(Box<Loader<Cpu>>),
     Gpu(Box<Loader<Gpu>>),
 }
 

@@ -102,7 +102,7 @@ impl Loader {
     pub fn new(options: JsValue) -> JsResult<Loader> {
         let options: LoaderOptions = from_js(options, NOT_UNDERSTOOD)?;
         let cpu = Cpu::with_threads(options.threads.0);
-        let inner = AnyLoader::Cpu(EngineLoader::new(cpu.clone(), options.engine())?);
+        let inner = AnyLoader::Cpu(Box::new(EngineLoader::new(cpu.clone(), options.engine())?));
         Ok(Self { inner, cpu })
     }
 
