@@ -79,6 +79,17 @@ function setupBrowser() {
 	aptInstall(["chromium", "chromium-driver"], "Chromium and its WebDriver are missing");
 }
 
+/**
+ * A Vulkan driver that needs no GPU, for the native tests of the GPU backend: they skip themselves where there is
+ * none at all.
+ */
+function setupVulkan() {
+	const hasDriver = ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"].some((folder) => existsSync(folder));
+	if (process.platform !== "linux" || hasDriver || !which("apt-get")) return;
+	step("Vulkan in software");
+	aptInstall(["libvulkan1", "mesa-vulkan-drivers"], "A Vulkan driver is missing");
+}
+
 /** Provides everything, or only what a build needs. */
 export function setup({ buildOnly = false } = {}) {
 	setupRust();
@@ -87,6 +98,7 @@ export function setup({ buildOnly = false } = {}) {
 	if (buildOnly) return;
 	setupCargoTool("wasm-pack", "wasm-pack", WASM_PACK_VERSION);
 	setupBrowser();
+	setupVulkan();
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {

@@ -50,7 +50,8 @@ function wasmPackTest(selection = [], env = {}) {
 			...["test", "--mode", "no-install", "--headless", "--chrome"],
 			...["--chromedriver", findChromedriver(), ".", "--locked", ...selection],
 		],
-		{ env },
+		// A software GPU needs minutes for what it is asked here.
+		{ env: { WASM_BINDGEN_TEST_TIMEOUT: "900", ...env } },
 	);
 }
 

@@ -19,6 +19,12 @@ pub enum Error {
     /// The prompt, or prompt plus requested tokens, does not fit the context window.
     #[error("{0}")]
     ContextOverflow(String),
+    /// There is no GPU that can be used, or it cannot run the kernels.
+    #[error("{0}")]
+    UnsupportedBrowser(String),
+    /// The GPU was taken away; everything on it is lost.
+    #[error("{0}")]
+    DeviceLost(String),
     /// A parameter of the call is wrong.
     #[error("{0}")]
     InvalidArgument(String),
@@ -32,6 +38,8 @@ impl Error {
             Error::CorruptFile(_) => "corrupt_file",
             Error::OutOfMemory(_) => "out_of_memory",
             Error::ContextOverflow(_) => "context_overflow",
+            Error::UnsupportedBrowser(_) => "unsupported_browser",
+            Error::DeviceLost(_) => "device_lost",
             Error::InvalidArgument(_) => "invalid_argument",
         }
     }
@@ -44,6 +52,8 @@ impl Error {
             Error::CorruptFile(message) => Error::CorruptFile(told(message)),
             Error::OutOfMemory(message) => Error::OutOfMemory(told(message)),
             Error::ContextOverflow(message) => Error::ContextOverflow(told(message)),
+            Error::UnsupportedBrowser(message) => Error::UnsupportedBrowser(told(message)),
+            Error::DeviceLost(message) => Error::DeviceLost(told(message)),
             Error::InvalidArgument(message) => Error::InvalidArgument(told(message)),
         }
     }

@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::now;
 use serde::Deserialize;
 use sterna::backend::KvFormat;
 use sterna::backend::cpu::Cpu;
@@ -78,7 +79,7 @@ fn generate(engine: &mut Engine<Cpu>, prompt: &[u32], options: &GenerationOption
     engine.start_generation(prompt.to_vec(), options).unwrap();
     let (mut ids, mut text) = (Vec::new(), String::new());
     loop {
-        match engine.step().unwrap() {
+        match now(engine.step()).unwrap() {
             Step::Prefill { .. } => {}
             Step::Token { id, text: delta } => {
                 ids.push(id);
@@ -160,7 +161,7 @@ fn losses_of(engine: &mut Engine<Cpu>, ids: Vec<u32>) -> Vec<f32> {
     engine.start_evaluation(ids, EvaluationKind::Nll).unwrap();
     let mut losses = Vec::new();
     loop {
-        let step = engine.evaluate_step().unwrap();
+        let step = now(engine.evaluate_step()).unwrap();
         losses.extend(step.values);
         if step.done == step.total {
             return losses;
@@ -209,7 +210,7 @@ fn losses_of_a_text_longer_than_the_context_cover_every_token_once() {
     engine.start_evaluation(ids.clone(), EvaluationKind::Nll).unwrap();
     let mut losses = Vec::new();
     while losses.len() < ids.len() - 1 {
-        losses.extend(engine.evaluate_step().unwrap().values);
+        losses.extend(now(engine.evaluate_step()).unwrap().values);
     }
     assert_eq!(losses.len(), ids.len() - 1);
     assert!(losses.iter().all(|loss| loss.is_finite()));
@@ -282,9 +283,9 @@ fn wrong_requests_are_refused_and_the_engine_stays_usable() {
     assert_eq!(code(&mut engine, vec![5], nothing), "invalid_argument");
     let empty_stop = GenerationOptions { stop: vec![String::new()], ..Default::default() };
     assert_eq!(code(&mut engine, vec![5], empty_stop), "invalid_argument");
-    assert_eq!(engine.step().unwrap_err().code(), "invalid_argument");
+    assert_eq!(now(engine.step()).unwrap_err().code(), "invalid_argument");
     engine.start_generation(vec![9_999], &greedy()).unwrap();
-    assert_eq!(engine.step().unwrap_err().code(), "invalid_argument");
+    assert_eq!(now(engine.step()).unwrap_err().code(), "invalid_argument");
     assert_eq!(engine.apply_chat_template(&[], for_answer()).unwrap_err().code(), "invalid_argument");
     let case = &reference().cases[2];
     assert_eq!(generate(&mut engine, &case.prompt_ids, &greedy()).text, case.greedy_text);

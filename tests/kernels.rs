@@ -4,7 +4,7 @@
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use sterna::backend::cpu::{Cpu, CpuInput, CpuTensor, scalar};
-use sterna::backend::{AttentionInput, Backend, CacheShape, KvCache, KvFormat, Norm, RopeAngles};
+use sterna::backend::{AttentionInput, Backend, CacheShape, KvCache, KvFormat, Norm, RopeAngles, TokenIds};
 use sterna::model::{Activation, LinearInput};
 use sterna::quant::{DenseEncoding, DenseMatrix, Int4Matrix, Int8Matrix, Matrix, Scales, TernaryMatrix};
 #[cfg(target_arch = "wasm32")]
@@ -281,7 +281,7 @@ fn embedding_takes_the_rows_asked_for() {
     let codes = random.codes(50 * 130);
     let scales = Scales::Group { size: 128, values: random.floats(100) };
     let table = Matrix::Ternary(TernaryMatrix::from_codes(50, 130, &codes, scales).unwrap());
-    let out = Cpu::default().embed(&table, &[49, 0, 7]);
+    let out = Cpu::default().embed(&table, TokenIds::Given(&[49, 0, 7]), 0);
     let mut wanted = vec![0.0; 130];
     for (token, id) in [49usize, 0, 7].into_iter().enumerate() {
         table.decode_row(id, &mut wanted);

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{CASES, Case, Expectation, max_difference, tensor_ids};
+use common::{CASES, Case, Expectation, max_difference, now, tensor_ids};
 use sterna::backend::KvFormat;
 use sterna::backend::cpu::scalar;
 use sterna::checkpoint::{CheckpointReader, ReadOptions};
@@ -154,8 +154,9 @@ fn the_cached_pass_agrees_with_the_oracle_at_every_position() {
         let ids = &tensor_ids(case.logits, "ids16")[..8];
         let mut session = Session::new(engine.transformer(), KvFormat::F32).unwrap();
         for end in 1..=ids.len() {
-            let ours =
-                session.advance(engine.transformer(), &ids[end - 1..end], LogitRows::Last).unwrap().unwrap();
+            let ours = now(session.advance(engine.transformer(), &ids[end - 1..end], LogitRows::Last))
+                .unwrap()
+                .unwrap();
             let difference = max_difference(&ours, &oracle.logits(&ids[..end]));
             assert!(difference <= 1e-4, "{} at {end}: {difference}", case.name);
         }

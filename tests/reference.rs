@@ -3,9 +3,9 @@
 
 mod common;
 
-use common::{Case, Expectation, load, max_difference, tensor_f32, tensor_ids};
+use common::{Case, Expectation, load, max_difference, now, tensor_f32, tensor_ids};
 use sterna::backend::cpu::Cpu;
-use sterna::backend::{Backend, KvCache, KvFormat};
+use sterna::backend::{Backend, KvCache, KvFormat, TokenIds};
 use sterna::generate::{Session, sampler::argmax};
 use sterna::model::{LogitRows, Transformer};
 #[cfg(target_arch = "wasm32")]
@@ -16,7 +16,7 @@ wasm_bindgen_test::wasm_bindgen_test_configure!(run_in_dedicated_worker);
 
 fn all_logits(model: &Transformer<Cpu>, ids: &[u32], format: KvFormat) -> Vec<f32> {
     let mut session = Session::new(model, format).unwrap();
-    session.advance(model, ids, LogitRows::All).unwrap().unwrap()
+    now(session.advance(model, ids, LogitRows::All)).unwrap().unwrap()
 }
 
 /// How two sets of logits differ.
@@ -90,7 +90,7 @@ fn hidden_states_agree_layer_by_layer() {
         let size = ids.len() * config.hidden_size;
         let mut seen = 0;
         model
-            .forward_observed(&ids, &mut cache, LogitRows::None, |layer, hidden| {
+            .forward_observed(TokenIds::Given(&ids), &mut cache, LogitRows::None, |layer, hidden| {
                 seen += 1;
                 // The last entry of the reference is already through the final norm.
                 if layer < config.num_layers {
@@ -128,7 +128,7 @@ fn decoding_token_by_token_gives_the_logits_of_one_pass() {
             let mut session = Session::new(model, KvFormat::F32).unwrap();
             let mut ours = Vec::new();
             for ids in ids.chunks(chunk) {
-                ours.extend(session.advance(model, ids, LogitRows::All).unwrap().unwrap());
+                ours.extend(now(session.advance(model, ids, LogitRows::All)).unwrap().unwrap());
             }
             let difference = max_difference(&ours, &wanted);
             assert!(difference <= 1e-5, "{} in chunks of {chunk}: {difference}", case.name);
@@ -142,11 +142,11 @@ fn a_rewound_session_gives_what_a_fresh_one_gives() {
     let model = engine.transformer();
     let ids = tensor_ids(common::CASES[0].logits, "ids64");
     let mut session = Session::new(model, KvFormat::F32).unwrap();
-    session.advance(model, &ids, LogitRows::None).unwrap();
+    now(session.advance(model, &ids, LogitRows::None)).unwrap();
     let mut prompt = ids[..20].to_vec();
     prompt.extend([1, 2, 3]);
     assert_eq!(session.keep_prefix(&prompt), 20);
-    let ours = session.advance(model, &prompt[20..], LogitRows::All).unwrap().unwrap();
+    let ours = now(session.advance(model, &prompt[20..], LogitRows::All)).unwrap().unwrap();
     let fresh = all_logits(model, &prompt, KvFormat::F32);
     let vocab = model.config().vocab_size;
     assert!(max_difference(&ours, &fresh[20 * vocab..]) <= 1e-5);
@@ -164,7 +164,7 @@ fn greedy_decoding_gives_the_reference_tokens() {
         let mut next = tensor_ids(case.logits, "ids16");
         let mut ours = Vec::new();
         while ours.len() < wanted.len() {
-            let logits = session.advance(model, &next, LogitRows::Last).unwrap().unwrap();
+            let logits = now(session.advance(model, &next, LogitRows::Last)).unwrap().unwrap();
             ours.push(argmax(&logits));
             next = vec![ours[ours.len() - 1]];
         }
@@ -176,8 +176,8 @@ fn greedy_decoding_gives_the_reference_tokens() {
 fn a_token_outside_the_vocabulary_is_refused_and_changes_nothing() {
     let engine = load(&common::CASES[0]);
     let mut session = Session::new(engine.transformer(), KvFormat::F32).unwrap();
-    session.advance(engine.transformer(), &[1, 2], LogitRows::Last).unwrap();
-    let error = session.advance(engine.transformer(), &[3, 512], LogitRows::Last).unwrap_err();
+    now(session.advance(engine.transformer(), &[1, 2], LogitRows::Last)).unwrap();
+    let error = now(session.advance(engine.transformer(), &[3, 512], LogitRows::Last)).unwrap_err();
     assert_eq!(error.code(), "invalid_argument");
     assert_eq!(session.tokens(), [1, 2]);
     assert_eq!(session.cache().len(), 2);

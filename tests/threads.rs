@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{CASES, tensor_ids};
+use common::{CASES, now, tensor_ids};
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use sterna::backend::cpu::{Cpu, CpuInput, CpuTensor};
@@ -134,9 +134,9 @@ fn reference_checkpoints_do_not_depend_on_the_threads() {
             let model = engine.transformer();
             let mut session = Session::new(model, KvFormat::F16).unwrap();
             let (prompt, rest) = ids.split_at(9);
-            let mut all = session.advance(model, prompt, LogitRows::All).unwrap().unwrap();
+            let mut all = now(session.advance(model, prompt, LogitRows::All)).unwrap().unwrap();
             for id in rest {
-                all.extend(session.advance(model, &[*id], LogitRows::Last).unwrap().unwrap());
+                all.extend(now(session.advance(model, &[*id], LogitRows::Last)).unwrap().unwrap());
             }
             all
         });

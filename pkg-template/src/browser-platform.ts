@@ -3,7 +3,7 @@
 import { threads as detectThreads } from "wasm-feature-detect";
 import { NetworkError } from "./errors.js";
 import { Instance, Instances } from "./instances.js";
-import type { Platform } from "./local-engine.js";
+import type { Platform } from "./platform.js";
 import { openStore } from "./store/open-store.js";
 import { threadCount } from "./threads/count.js";
 import { sharedMemory } from "./threads/memory.js";

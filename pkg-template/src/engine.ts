@@ -13,10 +13,14 @@ import type {
 	ModelInfo,
 	ModelStats,
 } from "./types.js";
-import type { LoaderOptions, WasmGenerationOptions } from "./wasm-api.js";
+import type { GpuOptions, LoaderOptions, WasmGenerationOptions } from "./wasm-api.js";
 
 /** How an engine loads. */
-export interface EngineLoadOptions extends Omit<LoaderOptions, "threads"> {
+export interface EngineLoadOptions extends Omit<LoaderOptions, "threads" | "gpu"> {
+	/** What computes; `"auto"` takes the first of the others that can. */
+	device: Device | "auto";
+	/** Which GPU, where there are several. */
+	powerPreference: NonNullable<GpuOptions["powerPreference"]>;
 	/** The address of the wasm modules, where they are not beside the scripts. */
 	wasmUrl?: string;
 	/** How many threads are wanted. */
@@ -24,6 +28,9 @@ export interface EngineLoadOptions extends Omit<LoaderOptions, "threads"> {
 	/** How files are got and kept. */
 	access: AccessSettings;
 }
+
+/** What can compute. */
+export type Device = "webgpu" | "wasm";
 
 /** What text is generated from. */
 export type Prompt =

@@ -3,10 +3,10 @@
 import type { EngineLoadOptions } from "./engine.js";
 import type { SourceSpec } from "./files/source.js";
 import { type InspectedFile, inspectModel } from "./inspect.js";
-import type { Platform } from "./local-engine.js";
+import type { Platform } from "./platform.js";
 import { availableBytes } from "./store/quota.js";
 import type { Estimate } from "./types.js";
-import type { InspectReport } from "./wasm-api.js";
+import type { InspectReport, LoaderOptions } from "./wasm-api.js";
 
 const GIB = 2 ** 30;
 
@@ -43,7 +43,7 @@ const sum = (values: (number | undefined)[]): number | undefined =>
 function memoryAdvice(
 	memory: NonNullable<Estimate["memory"]>,
 	contextLength: number,
-	{ kvCache, embedding }: EngineLoadOptions,
+	{ kvCache, embedding }: LoaderOptions,
 ): string[] {
 	const excess = memory.total - memory.available;
 	if (excess <= 0) return [];
@@ -99,7 +99,7 @@ function sizesOf(files: InspectedFile[]): Pick<Estimate, "totalBytes" | "downloa
 export async function estimateModel(
 	platform: Platform,
 	source: SourceSpec,
-	{ wasmUrl, threads: _, access, ...options }: EngineLoadOptions,
+	{ wasmUrl, threads: _, device: __, powerPreference: ___, access, ...options }: EngineLoadOptions,
 	signal: AbortSignal | undefined,
 ): Promise<Estimate> {
 	const inspection = { source, options, access, wasmUrl };
@@ -111,9 +111,7 @@ export async function estimateModel(
 	const storage = isStored && downloadBytes !== undefined ? { needed: downloadBytes, available } : undefined;
 	const contextLength = report.memory?.contextLength;
 	const advice = [
-		...(memory && contextLength
-			? memoryAdvice(memory, contextLength, { ...options, threads: "auto", access })
-			: []),
+		...(memory && contextLength ? memoryAdvice(memory, contextLength, options) : []),
 		...storageAdvice(storage),
 	];
 	return {

@@ -22,7 +22,7 @@ const createWorker = () =>
 
 async function host({ worker = true }: LoadOptions): Promise<EngineHost> {
 	if (!worker) {
-		const { localHost } = await import("./local-engine.js");
+		const { localHost } = await import("./local-host.js");
 		return localHost(browserPlatform());
 	}
 	if (typeof Worker !== "function") {

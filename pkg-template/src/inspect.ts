@@ -6,7 +6,7 @@ import type { CheckpointFile } from "./files/checkpoint.js";
 import { type OpenContext, openSource } from "./files/open.js";
 import type { SourceSpec } from "./files/source.js";
 import { pushSideFile, pushWeights } from "./loading.js";
-import type { Platform } from "./local-engine.js";
+import type { Platform } from "./platform.js";
 import type { InspectReport, LoaderOptions, WasmLoader } from "./wasm-api.js";
 
 /** Reads the header of one file of weights. */

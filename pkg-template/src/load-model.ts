@@ -2,7 +2,6 @@
 
 import { watcher } from "./callbacks.js";
 import type { EngineHost } from "./engine.js";
-import { UnsupportedBrowserError } from "./errors.js";
 import { describeSource, modelName } from "./files/source.js";
 import { engineLoadOptions, hubEndpoint, LOAD_RULES, SOURCE_RULES } from "./load-options.js";
 import { Model } from "./model.js";
@@ -38,11 +37,6 @@ async function load(
 	gate: Gate,
 ): Promise<Model> {
 	checkOptions("loadModel", options, LOAD_RULES);
-	if (options.device === "webgpu") {
-		throw new UnsupportedBrowserError(
-			'This version of Sterna does not compute on WebGPU: use device "auto" or "wasm".',
-		);
-	}
 	// A drop's data is gone after the first await.
 	const describing = describeSource(source, {
 		hasFileSystem: surroundings.hasFileSystem,

@@ -56,6 +56,7 @@ export const SOURCE_RULES = {
 export const LOAD_RULES = {
 	...SOURCE_RULES,
 	device: oneOf("auto", "wasm", "webgpu"),
+	powerPreference: oneOf("auto", "high-performance", "low-power"),
 	threads: either(oneOf("auto"), integer(1)),
 	integrity: either(digest, recordOf(digest)),
 	onProgress: ofType("function"),
@@ -104,9 +105,12 @@ function accessSettings(options: LoadOptions, model: string): AccessSettings {
 
 /** What the engine is told. */
 export function engineLoadOptions(options: LoadOptions, model: string): EngineLoadOptions {
-	const { contextLength, kvCache, activations, embedding, i2sLayout, wasmUrl, threads = "auto" } = options;
+	const { contextLength, kvCache, activations, embedding, i2sLayout, wasmUrl } = options;
+	const { device = "auto", powerPreference = "auto", threads = "auto" } = options;
 	return {
 		...defined({ contextLength, kvCache, activations, embedding, i2sLayout }),
+		device,
+		powerPreference,
 		threads,
 		wasmUrl: wasmUrl === undefined ? undefined : absolute(wasmUrl),
 		access: accessSettings(options, model),

@@ -1,44 +1,20 @@
 // The engine in this thread, over the wasm module: a loop of short steps that gives the event loop a turn
 // between any two, so that aborts get through.
 
-import type {
-	CallContext,
-	Engine,
-	EngineHost,
-	EngineLoadOptions,
-	EvaluationKind,
-	LoadContext,
-	Prompt,
-} from "./engine.js";
+import type { CallContext, Engine, EvaluationKind, Prompt } from "./engine.js";
 import {
 	AbortedError,
 	InvalidArgumentError,
 	OutOfMemoryError,
 	type SternaError,
 	throwIfAborted,
-	toSternaError,
 } from "./errors.js";
-import { estimateModel } from "./estimate.js";
-import { Access } from "./files/access.js";
-import { type OpenContext, openSource } from "./files/open.js";
 import type { Instance } from "./instances.js";
 import { JobQueue } from "./job-queue.js";
-import { feedCheckpoint } from "./loading.js";
-import { ProgressMeter } from "./progress.js";
-import { type StartThread, Team } from "./threads/team.js";
-import type { Delta, GenerationResult, Message, ModelInfo, ModelStats, Timing } from "./types.js";
-import type { LoaderOptions, WasmGenerationOptions, WasmLoader, WasmModel, WasmStep } from "./wasm-api.js";
+import type { Team } from "./threads/team.js";
+import type { Delta, Fallback, GenerationResult, Message, ModelInfo, ModelStats, Timing } from "./types.js";
+import type { WasmGenerationOptions, WasmModel, WasmStep } from "./wasm-api.js";
 import { yieldToEventLoop } from "./yield.js";
-
-/** What the engine takes from its surroundings. */
-export interface Platform extends OpenContext {
-	/** Instantiates the wasm module, once for each build, and grants threads. */
-	instantiate(
-		wasmUrl: string | undefined,
-		threads: "auto" | number,
-	): Promise<{ instance: Instance; threads: number }>;
-	startThread: StartThread;
-}
 
 const tokensPerSecond = (tokens: number, milliseconds: number) =>
 	tokens > 0 && milliseconds > 0 ? (1000 * tokens) / milliseconds : 0;
@@ -68,7 +44,8 @@ class Stopwatch {
 	}
 }
 
-class LocalEngine implements Engine {
+/** A loaded model in this thread. */
+export class LocalEngine implements Engine {
 	readonly info: ModelInfo;
 	readonly #model: WasmModel;
 	readonly #instance: Instance;
@@ -77,15 +54,22 @@ class LocalEngine implements Engine {
 	readonly #endThreads: () => void;
 	#lost: SternaError | undefined;
 
-	constructor(instance: Instance, team: Team, model: WasmModel, load: ModelStats["load"]) {
+	constructor(
+		instance: Instance,
+		team: Team,
+		model: WasmModel,
+		load: ModelStats["load"],
+		fallbacks: Fallback[],
+	) {
 		this.#instance = instance;
 		this.#model = model;
 		this.#stats = { load, generations: 0, promptTokens: 0, completionTokens: 0 };
 		// Holds on to the threads only: a model that its user has forgotten can still be collected and freed.
 		this.#endThreads = () => team.terminate();
 		instance.onLost(this.#endThreads);
-		const { memory: _, ...info } = model.info();
-		this.info = { ...info, device: "wasm" };
+		const { memory: _, rejectedKernels, ...info } = model.info();
+		const rejected = rejectedKernels.map((reason): Fallback => ({ device: "webgpu", reason }));
+		this.info = { ...info, fallbacks: [...fallbacks, ...rejected] };
 	}
 
 	/** Calls into wasm; after a trap, in this model or in another of its instance, every call fails as that one did. */
@@ -101,6 +85,20 @@ class LocalEngine implements Engine {
 				if (!this.#instance.lost) this.#endThreads();
 			}
 			throw known;
+		}
+	}
+
+	/** {@link #call} of what may end later: results of a GPU are promises. */
+	async #finished<T>(use: (model: WasmModel) => T | Promise<T>): Promise<T> {
+		const result = this.#call(use);
+		// What is there at once is not waited for: a step on the processor must not cost a turn.
+		if (!(result instanceof Promise)) return result;
+		try {
+			return await result;
+		} catch (error) {
+			return this.#call<T>(() => {
+				throw error;
+			});
 		}
 	}
 
@@ -140,7 +138,7 @@ class LocalEngine implements Engine {
 			for (;;) {
 				await yieldToEventLoop();
 				throwIfAborted(stop, text);
-				const step = this.#call((model) => model.step());
+				const step = await this.#finished((model) => model.step());
 				if (step.kind === "token") {
 					watch.token();
 					tokenIds.push(step.id);
@@ -183,7 +181,7 @@ class LocalEngine implements Engine {
 			for (;;) {
 				await yieldToEventLoop();
 				throwIfAborted(stop);
-				const step = this.#call((model) => model.evaluateStep());
+				const step = await this.#finished((model) => model.evaluateStep());
 				values.set(step.values, filled);
 				filled += step.values.length;
 				onEvent?.({ done: step.done, total: step.total });
@@ -236,78 +234,4 @@ function allocate(length: number): Float32Array {
 			{ cause: error },
 		);
 	}
-}
-
-/** Loads engines into this thread. */
-export function localHost(platform: Platform): EngineHost {
-	return {
-		async load(source, options, context) {
-			try {
-				return await load(fetchingWith(platform, context), source, options, context);
-			} catch (error) {
-				throw toSternaError(error);
-			}
-		},
-		estimate: (source, options, context) =>
-			estimateModel(fetchingWith(platform, context), source, options, context.signal),
-	};
-}
-
-/** The platform with a caller's own `fetch`, where there is one. */
-const fetchingWith = (platform: Platform, { fetch }: LoadContext): Platform =>
-	fetch ? { ...platform, fetch } : platform;
-
-function createLoader(instance: Instance, options: LoaderOptions): WasmLoader {
-	if (instance.lost) throw instance.lost;
-	try {
-		return new instance.api.Loader(options);
-	} catch (error) {
-		throw instance.explain(error);
-	}
-}
-
-async function load(
-	platform: Platform,
-	source: Parameters<EngineHost["load"]>[0],
-	{ wasmUrl, threads, access: settings, ...options }: EngineLoadOptions,
-	{ signal, gate, onEvent }: LoadContext,
-): Promise<Engine> {
-	const start = performance.now();
-	throwIfAborted(signal);
-	const meter = new ProgressMeter(onEvent, gate);
-	meter.enter("prepare");
-	const [{ instance, threads: granted }, checkpoint] = await Promise.all([
-		platform.instantiate(wasmUrl, threads),
-		Access.open(settings, platform, meter).then((access) => openSource(source, platform, access, signal)),
-	]);
-	const loader = createLoader(instance, { ...options, threads: granted });
-	let team: Team | undefined;
-	let bytes: number;
-	let model: WasmModel;
-	try {
-		const { module, memory } = instance;
-		const seats = Array.from({ length: granted - 1 }, () => loader.threadSeat());
-		team = await Team.start(
-			seats.map((seat) => ({ module, memory, seat })),
-			platform.startThread,
-		);
-		bytes = await feedCheckpoint(loader, checkpoint, signal, meter);
-		if (instance.lost) throw instance.lost;
-	} catch (error) {
-		const known = instance.explain(error);
-		if (instance.lost) team?.terminate();
-		else loader.free();
-		throw known;
-	}
-	try {
-		// Takes the loader along, whether it succeeds or not.
-		model = loader.finish();
-	} catch (error) {
-		const known = instance.explain(error);
-		if (instance.lost) team.terminate();
-		throw known;
-	}
-	const engine = new LocalEngine(instance, team, model, { bytes, duration: performance.now() - start });
-	meter.enter("ready");
-	return engine;
 }

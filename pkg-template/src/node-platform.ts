@@ -6,7 +6,7 @@ import { Worker } from "node:worker_threads";
 import { InvalidArgumentError } from "./errors.js";
 import { openPath } from "./files/paths.js";
 import { Instance, Instances } from "./instances.js";
-import type { Platform } from "./local-engine.js";
+import type { Platform } from "./platform.js";
 import { threadCount } from "./threads/count.js";
 import { sharedMemory } from "./threads/memory.js";
 import type { StartThread } from "./threads/team.js";

@@ -3,7 +3,7 @@
 
 import { InvalidArgumentError } from "./errors.js";
 import { estimateIn, loadModelIn, type Surroundings } from "./load-model.js";
-import { localHost } from "./local-engine.js";
+import { localHost } from "./local-host.js";
 import type { ModelLoad } from "./model-load.js";
 import { nodePlatform } from "./node-platform.js";
 import type { Estimate, EstimateOptions, LoadOptions, ModelSource } from "./types.js";

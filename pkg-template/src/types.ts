@@ -112,10 +112,17 @@ export interface NetworkOptions {
 /** How a model is loaded. */
 export interface LoadOptions {
 	/**
-	 * What computes. `"auto"` (the default) and `"wasm"` use WebAssembly on the CPU; `"webgpu"` is refused with
-	 * `unsupported_browser` in this version.
+	 * What computes: `"webgpu"` the GPU, `"wasm"` the processor, in WebAssembly. `"auto"` (the default) takes a GPU
+	 * where there is a real one that gives right results and has room for the model, else the processor;
+	 * `model.info.device` tells which, and `model.info.fallbacks` why not the GPU. Where `"webgpu"` is asked for
+	 * and cannot be had, the load rejects with `unsupported_browser`.
 	 */
 	device?: "auto" | "wasm" | "webgpu";
+	/**
+	 * Which GPU is asked for where a machine has several: the faster or the more economical one. The browser may
+	 * decide otherwise. The default, `"auto"`, leaves it to the browser.
+	 */
+	powerPreference?: "auto" | "high-performance" | "low-power";
 	/**
 	 * Tokens that the context window holds, prompt and answer together; memory for the key-value cache is
 	 * proportional to it. The default is the model's own maximum, at most 4096; a value above that maximum is
@@ -397,6 +404,13 @@ export interface ModelConfig {
 	linearInput: "int8" | "float";
 }
 
+/** A device, or some of its kernels, that were not used, though they would have been preferred. */
+export interface Fallback {
+	device: "webgpu";
+	/** Why it was not used, for people to read. */
+	reason: string;
+}
+
 /** What a loaded model is. */
 export interface ModelInfo {
 	/** Shape and variant. */
@@ -406,7 +420,11 @@ export interface ModelInfo {
 	/** How keys and values are kept. */
 	kvCache: "f32" | "f16" | "q8";
 	/** What computes. */
-	device: "wasm";
+	device: "wasm" | "webgpu";
+	/** The GPU that computes, as far as the browser tells. */
+	adapter?: string;
+	/** What was tried before this device, and why it could not be used. */
+	fallbacks: Fallback[];
 	/** The compute kernels in use, for example `"simd128"`. */
 	kernel: string;
 	/** How many threads compute. */

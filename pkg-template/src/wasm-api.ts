@@ -11,6 +11,14 @@ export interface LoaderOptions {
 	i2sLayout?: "x86" | "arm";
 	/** How many threads compute; each but the calling one needs a seat. */
 	threads?: number;
+	/** How a GPU is opened, for {@link WasmApi.Loader.onGpu}. */
+	gpu?: GpuOptions;
+}
+
+export interface GpuOptions {
+	powerPreference?: "auto" | "high-performance" | "low-power";
+	/** Whether devices are asked for the feature of this name on the way. */
+	subgroups?: boolean;
 }
 
 /** What a checkpoint's headers say. Sizes are bytes. */
@@ -44,7 +52,8 @@ export interface WasmLoader {
 	progress(): { tensorsDone: number; tensorsTotal: number };
 	/** A place for one more thread. */
 	threadSeat(): number;
-	finish(): WasmModel;
+	/** A promise where the model runs on a GPU. */
+	finish(): WasmModel | Promise<WasmModel>;
 	free(): void;
 }
 
@@ -64,7 +73,12 @@ export interface WasmModelInfo {
 		maxNewTokens?: number;
 	};
 	memory: { weights: number; kvCache: number };
+	device: "wasm" | "webgpu";
+	/** The GPU, as far as the browser tells. */
+	adapter?: string;
 	kernel: string;
+	/** Kernels of the GPU that gave wrong results, and how. */
+	rejectedKernels: string[];
 	threads: number;
 }
 
@@ -96,6 +110,12 @@ export type WasmStep =
 			usage: { promptTokens: number; completionTokens: number; cachedTokens: number; totalTokens: number };
 	  };
 
+export interface WasmEvaluationStep {
+	done: number;
+	total: number;
+	values: Float32Array;
+}
+
 /** A loaded model: one job at a time, in short steps. */
 export interface WasmModel {
 	info(): WasmModelInfo;
@@ -104,9 +124,11 @@ export interface WasmModel {
 	applyChatTemplate(messages: Message[], options: { addGenerationPrompt: boolean }): string;
 	encodeChat(messages: Message[], options: { addGenerationPrompt: boolean }): Uint32Array;
 	startGeneration(promptIds: Uint32Array, options: WasmGenerationOptions): void;
-	step(): WasmStep;
+	/** A promise where the model runs on a GPU; until it ends, no other step may be asked for. */
+	step(): WasmStep | Promise<WasmStep>;
 	startEvaluation(ids: Uint32Array, what: "logits" | "nll"): void;
-	evaluateStep(): { done: number; total: number; values: Float32Array };
+	/** As {@link step}. */
+	evaluateStep(): WasmEvaluationStep | Promise<WasmEvaluationStep>;
 	resetCache(): void;
 	free(): void;
 }
@@ -116,7 +138,12 @@ export interface WasmApi {
 		memory: WebAssembly.Memory;
 	}>;
 	version(): string;
-	Loader: new (options: LoaderOptions) => WasmLoader;
+	Loader: {
+		/** Of models that run on the CPU. */
+		new (options: LoaderOptions): WasmLoader;
+		/** Of models that run on the GPU, once one is open. */
+		onGpu(options: LoaderOptions): Promise<WasmLoader>;
+	};
 	Model: unknown;
 	/** Puts a fresh instance in the place of the present one, whose objects may not be used any more. */
 	__wbg_reset_state(): void;

@@ -6,10 +6,13 @@
 //! only float reductions may differ.
 
 pub mod cpu;
+pub mod gpu;
 
 use crate::Result;
-use crate::model::{Activation, LinearInput};
+use crate::generate::sampler::SamplerOptions;
+use crate::model::{Activation, LinearInput, ModelConfig, RopeFrequencies};
 use crate::quant::Matrix;
+use std::ops::Range;
 
 /// How keys and values are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
@@ -59,6 +62,9 @@ pub trait KvCache {
         self.len() == 0
     }
 
+    /// Bytes allocated.
+    fn resident_bytes(&self) -> usize;
+
     /// Forgets every position from `len` on.
     fn truncate(&mut self, len: usize);
 }
@@ -84,9 +90,44 @@ pub struct RopeAngles {
     pub sin: Vec<f32>,
 }
 
+/// The tokens of a step.
+pub enum TokenIds<'a, C> {
+    /// Ids that the host knows.
+    Given(&'a [u32]),
+    /// The one token that the device chose last; the host need not have seen it yet.
+    Chosen(&'a C),
+}
+
+impl<C> TokenIds<'_, C> {
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        match self {
+            TokenIds::Given(ids) => ids.len(),
+            TokenIds::Chosen(_) => 1,
+        }
+    }
+}
+
+impl<C> Clone for TokenIds<'_, C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<C> Copy for TokenIds<'_, C> {}
+
 /// A device that can run the forward pass. Activations are `[tokens, width]`; a decode step is the
 /// case `tokens == 1`.
+///
+/// Verbs that return no future may only record what is to be done. What they cannot know yet, a lost device
+/// among it, is told by the next verb that does return one.
 pub trait Backend {
+    /// Prompt tokens of one step: enough for the weights to be used many times while they are at hand, few
+    /// enough to stop soon.
+    const PREFILL_CHUNK: usize;
+    /// Tokens that may be chosen before the first of them is looked at.
+    const IN_FLIGHT: usize;
+
     /// A weight matrix on the device.
     type Matrix;
     /// A weight vector (norms) on the device.
@@ -97,13 +138,27 @@ pub trait Backend {
     /// quantised to int8. One preparation serves all linears that share the input.
     type Input;
     type Cache: KvCache;
+    /// What RoPE turns the positions of a step by.
+    type Angles;
+    /// The state of one generation's sampling.
+    type Sampler;
+    /// A token that was chosen, perhaps not yet known to the host.
+    type Choice: Clone;
+
+    /// Gets ready for a model of this kind: a device that has a choice of kernels tries and chooses them.
+    ///
+    /// # Errors
+    /// `unsupported_browser` when the device does not compute right.
+    fn prepare(&self, config: &ModelConfig, kv_format: KvFormat) -> impl Future<Output = Result<()>>;
 
     fn upload_matrix(&self, matrix: Matrix) -> Result<Self::Matrix>;
     fn upload_vector(&self, vector: Vec<f32>) -> Result<Self::Vector>;
+    /// The nearest to `wanted` in which the device keeps keys and values.
+    fn kv_format(&self, wanted: KvFormat) -> KvFormat;
     fn new_cache(&self, shape: CacheShape) -> Result<Self::Cache>;
 
-    /// Rows `ids` of the embedding table.
-    fn embed(&self, table: &Self::Matrix, ids: &[u32]) -> Self::Tensor;
+    /// Begins a step: rows `ids` of the embedding table, the first of them at `position` of the context.
+    fn embed(&self, table: &Self::Matrix, ids: TokenIds<'_, Self::Choice>, position: usize) -> Self::Tensor;
 
     /// RMSNorm over each token, then the preparation that `input` asks for.
     fn norm_quantize(
@@ -137,6 +192,9 @@ pub trait Backend {
         act: Activation,
     ) -> Self::Tensor;
 
+    /// Sine and cosine for `positions`.
+    fn angles(&self, frequencies: &RopeFrequencies, positions: Range<usize>) -> Self::Angles;
+
     /// Normalises query and key heads (where the model does), rotates them by `angles`, appends key and
     /// value to layer `input.layer` of the cache at position `cache.len()`, and returns causal
     /// attention `[tokens, heads · head_dim]` over everything up to each token.
@@ -146,7 +204,7 @@ pub trait Backend {
     fn attend(
         &self,
         input: AttentionInput<'_, Self>,
-        angles: &RopeAngles,
+        angles: &Self::Angles,
         cache: &mut Self::Cache,
     ) -> Result<Self::Tensor>;
 
@@ -157,7 +215,32 @@ pub trait Backend {
     fn last_rows(&self, x: Self::Tensor, rows: usize) -> Self::Tensor;
 
     /// Copies a tensor to the host, row-major.
-    fn read(&self, x: &Self::Tensor) -> Vec<f32>;
+    ///
+    /// # Errors
+    /// What went wrong on the device since it was last asked: `device_lost`, `out_of_memory`.
+    fn read(&self, x: &Self::Tensor) -> impl Future<Output = Result<Vec<f32>>>;
+
+    /// Ends when everything asked for so far is done.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    fn settle(&self) -> impl Future<Output = Result<()>>;
+
+    /// A sampler for a vocabulary of `vocab_size` in which `said` were said already.
+    ///
+    /// # Errors
+    /// `out_of_memory`
+    fn new_sampler(&self, options: SamplerOptions, said: &[u32], vocab_size: usize) -> Result<Self::Sampler>;
+
+    /// Chooses the token after the last row of `logits`, which came of a step of `tokens` tokens, and takes it
+    /// as said.
+    fn choose(&self, logits: Self::Tensor, tokens: usize, sampler: &mut Self::Sampler) -> Self::Choice;
+
+    /// The chosen token's id.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    fn chosen(&self, choice: Self::Choice) -> impl Future<Output = Result<u32>>;
 }
 
 /// RMSNorm: `x / sqrt(mean(x²) + eps) ⊙ weight` (<https://arxiv.org/abs/1910.07467>).

@@ -4,11 +4,11 @@
 use super::{Engine, TextTools};
 use crate::Result;
 use crate::backend::{Backend, KvFormat};
-use crate::checkpoint::{Checkpoint, CheckpointReader, LoadedTensor, ReadOptions};
+use crate::checkpoint::{CheckpointReader, LoadedTensor, ReadOptions};
 use crate::error::invalid;
 use crate::generate::Session;
 use crate::model::{Tensor, Transformer, WeightsBuilder};
-use crate::text::{ChatTemplate, Tokenizer, resolve_template};
+use std::rc::Rc;
 
 /// How a model is loaded.
 #[derive(Debug, Clone, Default)]
@@ -39,10 +39,11 @@ struct Uploader<B: Backend> {
 impl<B: Backend> Loader<B> {
     /// # Errors
     /// `invalid_argument` for a context length of 0.
-    pub fn new(backend: B, options: EngineOptions) -> Result<Self> {
+    pub fn new(backend: B, mut options: EngineOptions) -> Result<Self> {
         if options.context_length == Some(0) {
             return Err(invalid!("contextLength must be at least 1"));
         }
+        options.kv_format = backend.kv_format(options.kv_format);
         Ok(Self {
             reader: CheckpointReader::new(options.read.clone()),
             uploader: Uploader { backend, builder: WeightsBuilder::default(), weight_bytes: 0 },
@@ -92,15 +93,17 @@ impl<B: Backend> Loader<B> {
     /// The engine, once all files were pushed.
     ///
     /// # Errors
-    /// `corrupt_file` when something is missing or does not fit together.
-    pub fn finish(mut self) -> Result<Engine<B>> {
+    /// `corrupt_file` when something is missing or does not fit together. As [`Backend::settle`].
+    pub async fn finish(mut self) -> Result<Engine<B>> {
         let (checkpoint, rest) = self.reader.finish()?;
         self.uploader.upload(rest)?;
         let Uploader { backend, builder, weight_bytes } = self.uploader;
         let context_length = context_length(self.options.context_length, checkpoint.config.max_context);
-        let text = text_tools(&checkpoint)?;
+        let text = Rc::new(TextTools::new(&checkpoint)?);
         let weights = builder.finish(&checkpoint.config)?;
         let transformer = Transformer::new(backend, checkpoint.config, weights)?;
+        transformer.backend().settle().await?;
+        transformer.backend().prepare(transformer.config(), self.options.kv_format).await?;
         let session = Session::new(&transformer, self.options.kv_format)?;
         Ok(Engine {
             transformer,
@@ -137,23 +140,4 @@ impl<B: Backend> Uploader<B> {
 
 fn context_length(wanted: Option<usize>, model_max: usize) -> usize {
     wanted.unwrap_or(DEFAULT_CONTEXT).min(model_max)
-}
-
-fn text_tools(checkpoint: &Checkpoint) -> Result<TextTools> {
-    let special = &checkpoint.special;
-    let mut tokenizer = checkpoint.tokenizer.as_ref().map(Tokenizer::from_source).transpose()?;
-    if let (Some(bos), Some(add)) = (special.bos, special.add_bos) {
-        tokenizer = tokenizer.map(|tokenizer| tokenizer.with_bos(bos, add)).transpose()?;
-    }
-    if let Some(tokenizer) = &tokenizer {
-        tokenizer.check_vocab(checkpoint.config.vocab_size)?;
-    }
-    let spelled = |id: Option<u32>| tokenizer.as_ref()?.token_text(id?);
-    let template = &checkpoint.template;
-    let bos_token = template.bos_token.clone().or_else(|| spelled(special.bos));
-    let eos_token = template.eos_token.clone().or_else(|| spelled(special.eos.first().copied()));
-    let has_token = |text: &str| tokenizer.as_ref().is_some_and(|t| t.token_id(text).is_some());
-    let source = resolve_template(&checkpoint.config.architecture, template.jinja.as_deref(), has_token);
-    let template = source.map(ChatTemplate::new).transpose()?;
-    Ok(TextTools { tokenizer, template, bos_token, eos_token })
 }

@@ -2,24 +2,27 @@
 //! at a time. This is what `web` binds to JavaScript and what native tests drive.
 
 mod loader;
+mod text_tools;
 
 pub use loader::{DEFAULT_CONTEXT, EngineOptions, Loader};
+pub use text_tools::TextTools;
 
 use crate::Result;
 use crate::backend::{Backend, KvFormat};
 use crate::checkpoint::{GenerationDefaults, SpecialTokens};
-use crate::error::{invalid, unsupported};
+use crate::error::invalid;
 use crate::generate::generation::GenerationContext;
 use crate::generate::{
     Evaluation, EvaluationKind, Generation, GenerationOptions, Session, Step, evaluation::EvaluationStep,
 };
 use crate::model::{ModelConfig, Transformer};
-use crate::text::{ChatTemplate, Detokenizer, Message, RenderOptions, Tokenizer};
+use crate::text::{Detokenizer, Message, RenderOptions, Tokenizer};
+use std::rc::Rc;
 
 /// A model that is ready to run.
 pub struct Engine<B: Backend> {
     transformer: Transformer<B>,
-    text: TextTools,
+    text: Rc<TextTools>,
     special: SpecialTokens,
     defaults: GenerationDefaults,
     context_length: usize,
@@ -29,16 +32,8 @@ pub struct Engine<B: Backend> {
     job: Option<Job<B>>,
 }
 
-/// Tokenizer and template; a checkpoint may lack either.
-struct TextTools {
-    tokenizer: Option<Tokenizer>,
-    template: Option<ChatTemplate>,
-    bos_token: Option<String>,
-    eos_token: Option<String>,
-}
-
 enum Job<B: Backend> {
-    Generation(Box<Generation>),
+    Generation(Box<Generation<B>>),
     Evaluation(Evaluation<B>),
 }
 
@@ -77,52 +72,27 @@ impl<B: Backend> Engine<B> {
         &self.session
     }
 
-    pub fn has_tokenizer(&self) -> bool {
-        self.text.tokenizer.is_some()
-    }
-
-    pub fn has_chat_template(&self) -> bool {
-        self.text.template.is_some()
+    /// Tokenizer and chat template.
+    pub fn text(&self) -> &Rc<TextTools> {
+        &self.text
     }
 
     /// # Errors
-    /// `unsupported_format` when the checkpoint has no tokenizer.
+    /// As [`TextTools::tokenizer`].
     pub fn tokenizer(&self) -> Result<&Tokenizer> {
-        self.text.tokenizer.as_ref().ok_or_else(|| {
-            unsupported!(
-                "this checkpoint came without a tokenizer: add its tokenizer.json, or work with token ids"
-            )
-        })
+        self.text.tokenizer()
     }
 
-    /// Renders messages with the model's chat template. The texts of the start and end tokens are
-    /// filled in.
-    ///
     /// # Errors
-    /// `unsupported_format` when there is no template, `invalid_argument` when it rejects the messages.
+    /// As [`TextTools::apply_chat_template`].
     pub fn apply_chat_template(&self, messages: &[Message], options: RenderOptions) -> Result<String> {
-        let template = self.text.template.as_ref().ok_or_else(|| {
-            unsupported!(
-                "this checkpoint has no chat template (it is a base model): use generate() with plain text, \
-                 or add a chat_template.jinja"
-            )
-        })?;
-        let tokens = |given: Option<String>, ours: &Option<String>| given.or_else(|| ours.clone());
-        let options = RenderOptions {
-            bos_token: tokens(options.bos_token, &self.text.bos_token),
-            eos_token: tokens(options.eos_token, &self.text.eos_token),
-            ..options
-        };
-        template.render(messages, &options)
+        self.text.apply_chat_template(messages, options)
     }
 
-    /// Token ids of a conversation.
-    ///
     /// # Errors
-    /// As [`Self::apply_chat_template`] and [`Self::tokenizer`].
+    /// As [`TextTools::encode_chat`].
     pub fn encode_chat(&self, messages: &[Message], options: RenderOptions) -> Result<Vec<u32>> {
-        let text = self.apply_chat_template(messages, options)?;
-        self.tokenizer()?.encode_chat(&text)
+        self.text.encode_chat(messages, options)
     }
 
     /// Starts a generation; an unfinished job is dropped. The cache of the last conversation is reused
@@ -139,8 +109,9 @@ impl<B: Backend> Engine<B> {
             max_context: self.transformer.config().max_context,
         };
         let detokenizer = if options.new_text { Detokenizer::new } else { Detokenizer::continuing };
-        let detokenizer = self.text.tokenizer.as_ref().map(detokenizer);
-        let generation = Generation::new(prompt, options, &context, detokenizer, &mut self.session)?;
+        let detokenizer = self.text.tokenizer().ok().map(detokenizer);
+        let generation =
+            Generation::new(prompt, options, &context, detokenizer, &self.transformer, &mut self.session)?;
         self.job = Some(Job::Generation(Box::new(generation)));
         Ok(())
     }
@@ -149,9 +120,9 @@ impl<B: Backend> Engine<B> {
     ///
     /// # Errors
     /// `invalid_argument` when none was started; otherwise as [`Generation::step`].
-    pub fn step(&mut self) -> Result<Step> {
+    pub async fn step(&mut self) -> Result<Step> {
         match &mut self.job {
-            Some(Job::Generation(generation)) => generation.step(&self.transformer, &mut self.session),
+            Some(Job::Generation(generation)) => generation.step(&self.transformer, &mut self.session).await,
             _ => Err(invalid!("no generation is running: call startGeneration first")),
         }
     }
@@ -171,11 +142,11 @@ impl<B: Backend> Engine<B> {
     ///
     /// # Errors
     /// `invalid_argument` when none was started; otherwise as [`Evaluation::step`].
-    pub fn evaluate_step(&mut self) -> Result<EvaluationStep> {
+    pub async fn evaluate_step(&mut self) -> Result<EvaluationStep> {
         let Some(Job::Evaluation(evaluation)) = &mut self.job else {
             return Err(invalid!("no evaluation is running: call startEvaluation first"));
         };
-        let step = evaluation.step(&self.transformer)?;
+        let step = evaluation.step(&self.transformer).await?;
         if step.done == step.total {
             self.job = None;
         }

@@ -1,12 +1,14 @@
 //! Logits and losses of given tokens, chunk by chunk.
 
-use super::generation::PREFILL_CHUNK;
 use super::session::Session;
 use crate::backend::{Backend, KvFormat};
 use crate::error::invalid;
 use crate::model::{LogitRows, Transformer};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
+
+/// Tokens of one step: each has a row of logits, which are read and held.
+const EVALUATION_CHUNK: usize = 16;
 
 /// What an evaluation returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,16 +66,16 @@ impl<B: Backend> Evaluation<B> {
     ///
     /// # Errors
     /// As [`Session::advance`].
-    pub fn step(&mut self, model: &Transformer<B>) -> Result<EvaluationStep> {
+    pub async fn step(&mut self, model: &Transformer<B>) -> Result<EvaluationStep> {
         let total = self.ids.len();
         if self.session.tokens().len() >= self.context_length {
             // The next window's first token was predicted by the last of this one.
             self.session.truncate(0);
         }
         let room = self.context_length - self.session.tokens().len();
-        let to = total.min(self.done + PREFILL_CHUNK.min(room));
+        let to = total.min(self.done + EVALUATION_CHUNK.min(room));
         let ids = &self.ids[self.done..to];
-        let logits = self.session.advance(model, ids, LogitRows::All)?.unwrap_or_default();
+        let logits = self.session.advance(model, ids, LogitRows::All).await?.unwrap_or_default();
         let values = match self.kind {
             EvaluationKind::Logits => logits,
             EvaluationKind::Nll => {

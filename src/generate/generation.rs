@@ -2,7 +2,6 @@
 //! can stop, report progress or yield in between.
 
 use super::options::GenerationOptions;
-use super::sampler::Sampler;
 use super::session::Session;
 use super::stop::StopMatcher;
 use crate::backend::Backend;
@@ -12,10 +11,7 @@ use crate::model::{LogitRows, Transformer};
 use crate::text::Detokenizer;
 use crate::{Error, Result};
 use serde::Serialize;
-
-/// Prompt tokens of one step: enough for the weights to be used many times while they are in the cache,
-/// few enough to stop soon.
-pub const PREFILL_CHUNK: usize = 16;
+use std::collections::VecDeque;
 
 /// Why a generation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -89,14 +85,20 @@ impl GenerationContext<'_> {
 }
 
 /// A running generation.
-pub struct Generation {
+pub struct Generation<B: Backend> {
     prompt: Vec<u32>,
     cached: usize,
     generated: usize,
     max_tokens: usize,
     context_length: usize,
     stop_tokens: Vec<u32>,
-    sampler: Sampler,
+    sampler: B::Sampler,
+    /// Tokens that were chosen and not looked at yet, oldest first.
+    chosen: VecDeque<B::Choice>,
+    /// The token chosen last: the next one to run.
+    last: Option<B::Choice>,
+    /// Ids of tokens that were looked at and that the session does not list yet.
+    seen: VecDeque<u32>,
     detokenizer: Option<Detokenizer>,
     stop: StopMatcher,
     state: State,
@@ -105,10 +107,8 @@ pub struct Generation {
 enum State {
     /// Prompt tokens are left to run.
     Prefill,
-    /// Logits of the next token are there.
-    Sample(Vec<f32>),
-    /// A token was chosen and must be run first.
-    Run(u32),
+    /// Tokens are chosen, run and looked at.
+    Decode,
     Finished {
         reason: FinishReason,
         stop_sequence: Option<String>,
@@ -116,18 +116,19 @@ enum State {
     },
 }
 
-impl Generation {
+impl<B: Backend> Generation<B> {
     /// Checks everything that can be checked before work starts. `detokenizer` is `None` for a model
     /// without tokenizer: tokens then come without text.
     ///
     /// # Errors
     /// `invalid_argument` for an empty prompt or an option out of range, `context_overflow` for a
     /// prompt that leaves no room for a token.
-    pub fn new<B: Backend>(
+    pub fn new(
         prompt: Vec<u32>,
         options: &GenerationOptions,
         context: &GenerationContext<'_>,
         detokenizer: Option<Detokenizer>,
+        model: &Transformer<B>,
         session: &mut Session<B>,
     ) -> Result<Self> {
         if prompt.is_empty() {
@@ -141,8 +142,8 @@ impl Generation {
                 "stop strings need a tokenizer, and this checkpoint came without one: use stopTokens"
             ));
         }
-        let mut sampler = Sampler::new(options.sampler(context.defaults)?);
-        sampler.observe(&prompt);
+        let sampling = options.sampler(context.defaults)?;
+        let sampler = model.backend().new_sampler(sampling, &prompt, model.config().vocab_size)?;
         let mut stop_tokens = options.stop_tokens.clone();
         if !options.ignore_eos {
             stop_tokens.extend(&context.special.eos);
@@ -156,6 +157,9 @@ impl Generation {
             context_length: context.context_length,
             stop_tokens,
             sampler,
+            chosen: VecDeque::new(),
+            last: None,
+            seen: VecDeque::new(),
             detokenizer,
             stop: StopMatcher::new(options.stop.clone()),
             state: State::Prefill,
@@ -166,35 +170,64 @@ impl Generation {
     ///
     /// # Errors
     /// As [`Session::advance`].
-    pub fn step<B: Backend>(&mut self, model: &Transformer<B>, session: &mut Session<B>) -> Result<Step> {
-        match &mut self.state {
-            State::Prefill => self.prefill(model, session),
-            State::Run(id) => {
-                let logits = session.advance(model, &[*id], LogitRows::Last)?.unwrap_or_default();
-                Ok(self.choose(logits))
-            }
-            State::Sample(logits) => {
-                let logits = std::mem::take(logits);
-                Ok(self.choose(logits))
-            }
+    pub async fn step(&mut self, model: &Transformer<B>, session: &mut Session<B>) -> Result<Step> {
+        match &self.state {
+            State::Prefill => self.prefill(model, session).await,
+            State::Decode => self.decode(model, session).await,
             State::Finished { .. } => Ok(self.done()),
         }
     }
 
-    fn prefill<B: Backend>(&mut self, model: &Transformer<B>, session: &mut Session<B>) -> Result<Step> {
+    async fn prefill(&mut self, model: &Transformer<B>, session: &mut Session<B>) -> Result<Step> {
         let from = session.tokens().len();
         let total = self.prompt.len();
-        let to = total.min(from + PREFILL_CHUNK);
+        let to = total.min(from + B::PREFILL_CHUNK);
         let rows = if to == total { LogitRows::Last } else { LogitRows::None };
-        if let Some(logits) = session.advance(model, &self.prompt[from..to], rows)? {
-            self.state = State::Sample(logits);
+        match session.run(model, &self.prompt[from..to], rows)? {
+            None => model.backend().settle().await?,
+            Some(logits) => {
+                self.choose(model, logits, to - from);
+                self.state = State::Decode;
+            }
         }
         Ok(Step::Prefill { done: to, total })
     }
 
-    fn choose(&mut self, mut logits: Vec<f32>) -> Step {
-        let id = self.sampler.sample(&mut logits);
-        self.sampler.observe(&[id]);
+    fn choose(&mut self, model: &Transformer<B>, logits: B::Tensor, tokens: usize) {
+        let choice = model.backend().choose(logits, tokens, &mut self.sampler);
+        self.chosen.push_back(choice.clone());
+        self.last = Some(choice);
+    }
+
+    /// Lets the device run ahead, then looks at the oldest token.
+    async fn decode(&mut self, model: &Transformer<B>, session: &mut Session<B>) -> Result<Step> {
+        while self.chosen.len() < B::IN_FLIGHT && self.may_run_ahead() {
+            let Some(last) = &self.last else { break };
+            let Some(logits) = session.run_chosen(model, last)? else { break };
+            session.learn(&mut self.seen);
+            self.choose(model, logits, 1);
+        }
+        let Some(oldest) = self.chosen.pop_front() else {
+            return Ok(self.done());
+        };
+        let id = model.backend().chosen(oldest).await?;
+        self.seen.push_back(id);
+        session.learn(&mut self.seen);
+        let step = self.take(id);
+        if matches!(self.state, State::Finished { .. }) {
+            session.truncate(session.tokens().len());
+        }
+        Ok(step)
+    }
+
+    /// Whether the token after the chosen ones may be wanted.
+    fn may_run_ahead(&self) -> bool {
+        let generated = self.generated + self.chosen.len();
+        generated < self.max_tokens && self.prompt.len() + generated < self.context_length
+    }
+
+    /// Takes a chosen token into the text.
+    fn take(&mut self, id: u32) -> Step {
         self.generated += 1;
         if self.stop_tokens.contains(&id) {
             self.finish(FinishReason::Stop, None, Some(id));
@@ -207,8 +240,6 @@ impl Generation {
             self.finish(FinishReason::Stop, released.stop, None);
         } else if self.generated >= self.max_tokens || full {
             self.finish(FinishReason::Length, None, None);
-        } else {
-            self.state = State::Run(id);
         }
         Step::Token { id, text: released.text }
     }

@@ -21,7 +21,7 @@ pub struct SamplerOptions {
 #[derive(Debug, Clone)]
 pub struct Sampler {
     options: SamplerOptions,
-    random: Pcg64Mcg,
+    draws: UniformDraws,
     /// Tokens that the repetition penalty applies to.
     seen: HashSet<u32>,
     candidates: Vec<Candidate>,
@@ -36,8 +36,8 @@ struct Candidate {
 
 impl Sampler {
     pub fn new(options: SamplerOptions) -> Self {
-        let random = Pcg64Mcg::seed_from_u64(options.seed);
-        Self { options, random, seen: HashSet::new(), candidates: Vec::new() }
+        let draws = UniformDraws::new(options.seed);
+        Self { options, draws, seen: HashSet::new(), candidates: Vec::new() }
     }
 
     /// Makes `ids` count as said before.
@@ -127,11 +127,14 @@ impl Sampler {
         }
     }
 
+    /// The draw goes through the candidates in order of ids, so that it does not depend on how they were
+    /// found.
     fn draw(&mut self) -> u32 {
+        if !self.candidates.is_sorted_by_key(|candidate| candidate.id) {
+            self.candidates.sort_unstable_by_key(|candidate| candidate.id);
+        }
         let total: f64 = self.candidates.iter().map(|c| f64::from(c.weight)).sum();
-        // 53 random bits make a uniform double in [0, 1).
-        let uniform = (self.random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
-        let mut left = uniform * total;
+        let mut left = self.draws.double() * total;
         for candidate in &self.candidates {
             left -= f64::from(candidate.weight);
             if left < 0.0 {
@@ -139,6 +142,27 @@ impl Sampler {
             }
         }
         self.candidates.last().map_or(0, |candidate| candidate.id)
+    }
+}
+
+/// Uniform numbers in [0, 1), the same on every platform for the same seed; a step of sampling takes one.
+#[derive(Debug, Clone)]
+pub struct UniformDraws(Pcg64Mcg);
+
+impl UniformDraws {
+    pub fn new(seed: u64) -> Self {
+        Self(Pcg64Mcg::seed_from_u64(seed))
+    }
+
+    /// The next number.
+    pub fn double(&mut self) -> f64 {
+        // 53 random bits make a uniform double.
+        (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// The next number in single precision, below 1 even after rounding.
+    pub fn single(&mut self) -> f32 {
+        (self.double() as f32).min(1.0 - f32::EPSILON / 2.0)
     }
 }
 

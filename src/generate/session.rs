@@ -1,8 +1,9 @@
 //! A conversation's memory: the KV cache and the tokens it stands for.
 
 use crate::Result;
-use crate::backend::{Backend, KvCache, KvFormat};
+use crate::backend::{Backend, KvCache, KvFormat, TokenIds};
 use crate::model::{LogitRows, Transformer};
+use std::collections::VecDeque;
 
 /// A KV cache together with the ids it was made from.
 pub struct Session<B: Backend> {
@@ -20,7 +21,7 @@ impl<B: Backend> Session<B> {
         Ok(Self { cache, tokens: Vec::new() })
     }
 
-    /// The ids in the cache.
+    /// The ids in the cache, as far as they are known.
     pub fn tokens(&self) -> &[u32] {
         &self.tokens
     }
@@ -46,15 +47,44 @@ impl<B: Backend> Session<B> {
     /// Runs `ids` and returns the logits asked for, row-major.
     ///
     /// # Errors
-    /// As [`Transformer::forward`]; the session is then as it was.
-    pub fn advance(
+    /// As [`Transformer::forward`]; the session is then as it was. As [`Backend::read`].
+    pub async fn advance(
         &mut self,
         model: &Transformer<B>,
         ids: &[u32],
         rows: LogitRows,
     ) -> Result<Option<Vec<f32>>> {
-        let logits = model.forward(ids, &mut self.cache, rows)?;
+        match self.run(model, ids, rows)? {
+            None => {
+                model.backend().settle().await?;
+                Ok(None)
+            }
+            Some(logits) => Ok(Some(model.backend().read(&logits).await?)),
+        }
+    }
+
+    /// Runs `ids` and returns the logits asked for, where the device has them.
+    ///
+    /// # Errors
+    /// As [`Transformer::forward`]; the session is then as it was.
+    pub fn run(&mut self, model: &Transformer<B>, ids: &[u32], rows: LogitRows) -> Result<Option<B::Tensor>> {
+        let logits = model.forward(TokenIds::Given(ids), &mut self.cache, rows)?;
         self.tokens.extend(ids);
-        Ok(logits.map(|logits| model.backend().read(&logits)))
+        Ok(logits)
+    }
+
+    /// Runs the token that the device chose last and returns the logits after it. The session learns the
+    /// token's id with [`Self::learn`].
+    ///
+    /// # Errors
+    /// As [`Transformer::forward`].
+    pub fn run_chosen(&mut self, model: &Transformer<B>, choice: &B::Choice) -> Result<Option<B::Tensor>> {
+        model.forward(TokenIds::Chosen(choice), &mut self.cache, LogitRows::Last)
+    }
+
+    /// Takes the ids of tokens that were run before they were known, oldest first, as far as they were run.
+    pub fn learn(&mut self, ids: &mut VecDeque<u32>) {
+        let unknown = self.cache.len() - self.tokens.len();
+        self.tokens.extend(ids.drain(..unknown.min(ids.len())));
     }
 }

@@ -7,5 +7,6 @@ pub mod transformer;
 pub mod weights;
 
 pub use config::{Activation, LinearInput, ModelConfig, Rope, RopeScaling};
+pub use rope::RopeFrequencies;
 pub use transformer::{LogitRows, Transformer};
-pub use weights::{LayerRole, Role, Tensor, Weights, WeightsBuilder};
+pub use weights::{Layer, LayerRole, Role, Tensor, Weights, WeightsBuilder};

@@ -7,7 +7,7 @@ use crate::error::corrupt;
 use std::f32::consts::PI;
 
 /// One inverse frequency for each pair of a head, and what sine and cosine are multiplied with.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RopeFrequencies {
     inverse: Vec<f32>,
     amplitude: f32,
@@ -68,6 +68,15 @@ impl RopeFrequencies {
             ));
         }
         Ok(Self { inverse, amplitude })
+    }
+
+    /// Pairs of a head.
+    pub fn len(&self) -> usize {
+        self.inverse.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.inverse.is_empty()
     }
 
     /// Cosine and sine for positions `start..start + count`.

@@ -7,7 +7,7 @@ use super::ModelConfig;
 use super::rope::RopeFrequencies;
 use super::weights::{Layer, Weights};
 use crate::Result;
-use crate::backend::{AttentionInput, Backend, CacheShape, KvCache, KvFormat, Norm, RopeAngles};
+use crate::backend::{AttentionInput, Backend, CacheShape, KvCache, KvFormat, Norm, TokenIds};
 use crate::error::{corrupt, invalid};
 
 /// Which positions' logits a pass returns.
@@ -64,7 +64,12 @@ impl<B: Backend> Transformer<B> {
     /// # Errors
     /// `invalid_argument` for a token id outside the vocabulary, `out_of_memory` when the cache cannot
     /// grow; the cache is then as it was.
-    pub fn forward(&self, ids: &[u32], cache: &mut B::Cache, rows: LogitRows) -> Result<Option<B::Tensor>> {
+    pub fn forward(
+        &self,
+        ids: TokenIds<'_, B::Choice>,
+        cache: &mut B::Cache,
+        rows: LogitRows,
+    ) -> Result<Option<B::Tensor>> {
         self.forward_observed(ids, cache, rows, |_, _| {})
     }
 
@@ -72,25 +77,28 @@ impl<B: Backend> Transformer<B> {
     /// `observe(i, output of layer i)`, all before the final norm.
     pub fn forward_observed(
         &self,
-        ids: &[u32],
+        ids: TokenIds<'_, B::Choice>,
         cache: &mut B::Cache,
         rows: LogitRows,
         mut observe: impl FnMut(usize, &B::Tensor),
     ) -> Result<Option<B::Tensor>> {
-        self.check_ids(ids)?;
-        let angles = self.frequencies.angles(cache.len(), ids.len());
-        let mut hidden = self.backend.embed(&self.weights.embedding, ids);
+        if let TokenIds::Given(ids) = ids {
+            self.check_ids(ids)?;
+        }
+        let (start, count) = (cache.len(), ids.count());
+        let angles = self.backend.angles(&self.frequencies, start..start + count);
+        let mut hidden = self.backend.embed(&self.weights.embedding, ids, start);
         observe(0, &hidden);
         for (index, layer) in self.weights.layers.iter().enumerate() {
             self.attention(index, layer, &mut hidden, &angles, cache)?;
             self.feed_forward(layer, &mut hidden);
             observe(index + 1, &hidden);
         }
-        self.backend.commit(cache, ids.len());
+        self.backend.commit(cache, count);
         let wanted = match rows {
             LogitRows::None => return Ok(None),
-            LogitRows::Last => 1.min(ids.len()),
-            LogitRows::All => ids.len(),
+            LogitRows::Last => 1.min(count),
+            LogitRows::All => count,
         };
         let last = self.backend.last_rows(hidden, wanted);
         let normed =
@@ -103,7 +111,7 @@ impl<B: Backend> Transformer<B> {
         index: usize,
         layer: &Layer<B::Matrix, B::Vector>,
         hidden: &mut B::Tensor,
-        angles: &RopeAngles,
+        angles: &B::Angles,
         cache: &mut B::Cache,
     ) -> Result<()> {
         let backend = &self.backend;

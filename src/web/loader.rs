@@ -1,11 +1,15 @@
 //! `Loader`: the files of a checkpoint in, a `Model` out.
 
 use super::convert::{JsResult, from_js, to_js};
+use super::engine::{AnyEngine, AnyLoader, at_once_or_promise, on_device};
 use super::model::Model;
 use crate::backend::cpu::Cpu;
+use crate::backend::gpu::{DeviceOptions, Gpu, PowerPreference};
 use crate::backend::{CacheShape, KvFormat};
-use crate::checkpoint::{ActivationChoice, EmbeddingFormat, I2sLayout, InspectReport, ReadOptions};
-use crate::engine::{self, EngineOptions};
+use crate::checkpoint::{
+    ActivationChoice, CheckpointReader, EmbeddingFormat, I2sLayout, InspectReport, ReadOptions,
+};
+use crate::engine::{EngineOptions, Loader as EngineLoader};
 use crate::error::invalid;
 use serde::{Deserialize, Serialize};
 use wasm_bindgen::prelude::*;
@@ -19,6 +23,30 @@ struct LoaderOptions {
     i2s_layout: I2sLayout,
     embedding: EmbeddingFormat,
     threads: Threads,
+    gpu: GpuOptions,
+}
+
+impl LoaderOptions {
+    fn engine(&self) -> EngineOptions {
+        EngineOptions {
+            context_length: self.context_length,
+            kv_format: self.kv_cache,
+            read: ReadOptions {
+                activations: self.activations,
+                i2s_layout: self.i2s_layout,
+                embedding: self.embedding,
+            },
+        }
+    }
+}
+
+/// How a GPU is opened.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct GpuOptions {
+    power_preference: PowerPreference,
+    /// Whether the page sees to it that devices are asked for the feature of this name.
+    subgroups: bool,
 }
 
 /// How many threads compute, the one that calls among them.
@@ -62,26 +90,34 @@ struct Progress {
 /// Takes the files of one checkpoint, piece by piece.
 #[wasm_bindgen]
 pub struct Loader {
-    inner: engine::Loader<Cpu>,
+    inner: AnyLoader,
+    /// Whose threads help; also where the model runs on a GPU, which needs none.
     cpu: Cpu,
 }
 
 #[wasm_bindgen]
 impl Loader {
+    /// A loader of models that run on the CPU.
     #[wasm_bindgen(constructor)]
     pub fn new(options: JsValue) -> JsResult<Loader> {
-        let options: LoaderOptions = from_js(options, "the load options are not understood")?;
+        let options: LoaderOptions = from_js(options, NOT_UNDERSTOOD)?;
         let cpu = Cpu::with_threads(options.threads.0);
-        let options = EngineOptions {
-            context_length: options.context_length,
-            kv_format: options.kv_cache,
-            read: ReadOptions {
-                activations: options.activations,
-                i2s_layout: options.i2s_layout,
-                embedding: options.embedding,
-            },
+        let inner = AnyLoader::Cpu(EngineLoader::new(cpu.clone(), options.engine())?);
+        Ok(Self { inner, cpu })
+    }
+
+    /// A loader of models that run on the GPU, once one is open and was seen to compute right.
+    #[wasm_bindgen(js_name = onGpu)]
+    pub async fn on_gpu(options: JsValue) -> JsResult<Loader> {
+        let options: LoaderOptions = from_js(options, NOT_UNDERSTOOD)?;
+        let device = DeviceOptions {
+            power: options.gpu.power_preference,
+            subgroups: options.gpu.subgroups,
+            ..Default::default()
         };
-        Ok(Self { inner: engine::Loader::new(cpu.clone(), options)?, cpu })
+        let gpu = Gpu::open(&device, None).await?;
+        let inner = AnyLoader::Gpu(Box::new(EngineLoader::new(gpu, options.engine())?));
+        Ok(Self { inner, cpu: Cpu::default() })
     }
 
     /// A place for one more thread, for `serveThread` in a worker that shares this module's memory.
@@ -97,41 +133,44 @@ impl Loader {
             Some(size) if size >= 0.0 && size.fract() == 0.0 => Some(size as u64),
             Some(size) => return Err(invalid!("a file's size cannot be {size}").into()),
         };
-        Ok(self.inner.begin_file(name, size)?)
+        Ok(on_device!(AnyLoader, &mut self.inner, loader => loader.begin_file(name, size))?)
     }
 
     pub fn push(&mut self, bytes: &[u8]) -> JsResult<()> {
-        Ok(self.inner.push(bytes)?)
+        Ok(on_device!(AnyLoader, &mut self.inner, loader => loader.push(bytes))?)
     }
 
     #[wasm_bindgen(js_name = endFile)]
     pub fn end_file(&mut self) -> JsResult<()> {
-        Ok(self.inner.end_file()?)
+        Ok(on_device!(AnyLoader, &mut self.inner, loader => loader.end_file())?)
     }
 
     #[wasm_bindgen(js_name = skipRest)]
     pub fn skip_rest(&mut self) {
-        self.inner.skip_rest();
+        on_device!(AnyLoader, &mut self.inner, loader => loader.skip_rest());
     }
 
     #[wasm_bindgen(js_name = headerReady)]
     pub fn header_ready(&self) -> bool {
-        self.inner.reader().header_ready()
+        self.reader().header_ready()
     }
 
     pub fn shards(&self) -> Vec<String> {
-        self.inner.reader().shards()
+        self.reader().shards()
     }
 
     pub fn inspect(&self) -> JsResult<JsValue> {
-        let reader = self.inner.reader();
-        let memory = reader.config().zip(self.inner.context_length()).map(|(config, context_length)| {
+        let (context_length, format) = on_device!(AnyLoader, &self.inner, loader => {
+            (loader.context_length(), loader.kv_format())
+        });
+        let reader = self.reader();
+        let memory = reader.config().zip(context_length).map(|(config, context_length)| {
             let weights = reader.resident_bytes();
             let shape = CacheShape {
                 layers: config.num_layers,
                 kv_heads: config.num_kv_heads,
                 head_dim: config.head_dim,
-                format: self.inner.kv_format(),
+                format,
             };
             let kv_cache = shape.bytes(context_length) as u64;
             MemoryNeed { weights, kv_cache, context_length, total: weights + kv_cache }
@@ -140,11 +179,24 @@ impl Loader {
     }
 
     pub fn progress(&self) -> JsResult<JsValue> {
-        let (tensors_done, tensors_total) = self.inner.reader().progress();
+        let (tensors_done, tensors_total) = self.reader().progress();
         to_js(&Progress { tensors_done, tensors_total })
     }
 
-    pub fn finish(self) -> JsResult<Model> {
-        Ok(Model::new(self.inner.finish()?))
+    /// The model; on a GPU a promise of it.
+    pub fn finish(self) -> JsResult<JsValue> {
+        at_once_or_promise(async {
+            let engine = match self.inner {
+                AnyLoader::Cpu(loader) => AnyEngine::Cpu(loader.finish().await?),
+                AnyLoader::Gpu(loader) => AnyEngine::Gpu(loader.finish().await?),
+            };
+            Ok(Model::new(engine).into())
+        })
+    }
+
+    fn reader(&self) -> &CheckpointReader {
+        on_device!(AnyLoader, &self.inner, loader => loader.reader())
     }
 }
+
+const NOT_UNDERSTOOD: &str = "the load options are not understood";

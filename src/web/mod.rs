@@ -2,6 +2,7 @@
 //! entry of its threads, and the translation of errors. Nothing here computes; it converts and delegates.
 
 mod convert;
+mod engine;
 mod loader;
 mod model;
 mod threads;

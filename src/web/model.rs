@@ -1,34 +1,43 @@
 //! `Model`: a loaded model, one job at a time, each step short.
 
 use super::convert::{JsResult, from_js, to_js};
+use super::engine::{AnyEngine, Slot, at_once_or_promise, on_device};
 use crate::backend::KvFormat;
-use crate::backend::cpu::Cpu;
 use crate::checkpoint::{GenerationDefaults, SpecialTokens};
-use crate::engine::Engine;
+use crate::engine::TextTools;
+use crate::error::invalid;
 use crate::generate::{EvaluationKind, GenerationOptions};
 use crate::model::ModelConfig;
 use crate::text::{Message, RenderOptions};
 use serde::{Deserialize, Serialize};
+use std::cell::Cell;
+use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
 /// `model.info()`
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Info<'a> {
-    config: &'a ModelConfig,
+struct Info {
+    config: ModelConfig,
     context_length: usize,
     kv_cache: KvFormat,
     has_tokenizer: bool,
     has_chat_template: bool,
-    special_tokens: &'a SpecialTokens,
-    defaults: &'a GenerationDefaults,
+    special_tokens: SpecialTokens,
+    defaults: GenerationDefaults,
     memory: Memory,
-    kernel: &'static str,
+    device: &'static str,
+    /// The GPU, as far as the browser tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    adapter: Option<String>,
+    kernel: String,
+    /// Kernels of the GPU that gave wrong results, and how.
+    rejected_kernels: Vec<String>,
     threads: usize,
 }
 
 /// Bytes in use.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Memory {
     weights: usize,
@@ -67,86 +76,133 @@ impl From<TemplateOptions> for RenderOptions {
 /// A loaded model.
 #[wasm_bindgen]
 pub struct Model {
-    engine: Engine<Cpu>,
+    info: Info,
+    text: Rc<TextTools>,
+    engine: Slot,
 }
 
 impl Model {
-    pub(super) fn new(engine: Engine<Cpu>) -> Self {
-        Self { engine }
+    pub(super) fn new(engine: AnyEngine) -> Self {
+        let (device, adapter, kernel, rejected_kernels, threads) = match &engine {
+            AnyEngine::Cpu(engine) => {
+                let cpu = engine.transformer().backend();
+                ("wasm", None, cpu.kernel_name().to_owned(), Vec::new(), cpu.threads())
+            }
+            AnyEngine::Gpu(engine) => {
+                let gpu = engine.transformer().backend();
+                ("webgpu", Some(gpu.description()), gpu.kernel_name(), gpu.rejected(), 1)
+            }
+        };
+        on_device!(AnyEngine, &engine, inner => {
+            let text = inner.text().clone();
+            let info = Info {
+                config: inner.config().clone(),
+                context_length: inner.context_length(),
+                kv_cache: inner.kv_format(),
+                has_tokenizer: text.has_tokenizer(),
+                has_chat_template: text.has_chat_template(),
+                special_tokens: inner.special().clone(),
+                defaults: inner.defaults().clone(),
+                memory: Memory { weights: inner.weight_bytes(), kv_cache: 0 },
+                device,
+                adapter,
+                kernel,
+                rejected_kernels,
+                threads,
+            };
+            Self { info, text, engine: Rc::new(Cell::new(Some(Box::new(engine)))) }
+        })
     }
+
+    /// Gives the engine to `work`, at once.
+    fn with_engine<T>(&mut self, work: impl FnOnce(&mut AnyEngine) -> T) -> JsResult<T> {
+        let mut engine = take(&self.engine)?;
+        let result = work(&mut engine);
+        self.engine.set(Some(engine));
+        Ok(result)
+    }
+}
+
+/// Takes the engine along for a step.
+fn take(slot: &Slot) -> JsResult<Box<AnyEngine>> {
+    slot.take().ok_or_else(|| invalid!("a step is still running: wait for its promise first").into())
 }
 
 #[wasm_bindgen]
 impl Model {
-    pub fn info(&self) -> JsResult<JsValue> {
-        let engine = &self.engine;
-        to_js(&Info {
-            config: engine.config(),
-            context_length: engine.context_length(),
-            kv_cache: engine.kv_format(),
-            has_tokenizer: engine.has_tokenizer(),
-            has_chat_template: engine.has_chat_template(),
-            special_tokens: engine.special(),
-            defaults: engine.defaults(),
-            memory: Memory {
-                weights: engine.weight_bytes(),
-                kv_cache: engine.session().cache().resident_bytes(),
-            },
-            kernel: engine.transformer().backend().kernel_name(),
-            threads: engine.transformer().backend().threads(),
-        })
+    pub fn info(&mut self) -> JsResult<JsValue> {
+        if let Ok(bytes) = self.with_engine(|engine| engine.cache_bytes()) {
+            self.info.memory.kv_cache = bytes;
+        }
+        to_js(&self.info)
     }
 
     pub fn tokenize(&self, text: &str, add_special_tokens: bool) -> JsResult<Vec<u32>> {
-        Ok(self.engine.tokenizer()?.encode(text, add_special_tokens)?)
+        Ok(self.text.tokenizer()?.encode(text, add_special_tokens)?)
     }
 
     pub fn detokenize(&self, ids: &[u32], skip_special_tokens: bool) -> JsResult<String> {
-        Ok(self.engine.tokenizer()?.decode(ids, skip_special_tokens)?)
+        Ok(self.text.tokenizer()?.decode(ids, skip_special_tokens)?)
     }
 
     #[wasm_bindgen(js_name = applyChatTemplate)]
     pub fn apply_chat_template(&self, messages: JsValue, options: JsValue) -> JsResult<String> {
         let (messages, options) = chat_arguments(messages, options)?;
-        Ok(self.engine.apply_chat_template(&messages, options)?)
+        Ok(self.text.apply_chat_template(&messages, options)?)
     }
 
     #[wasm_bindgen(js_name = encodeChat)]
     pub fn encode_chat(&self, messages: JsValue, options: JsValue) -> JsResult<Vec<u32>> {
         let (messages, options) = chat_arguments(messages, options)?;
-        Ok(self.engine.encode_chat(&messages, options)?)
+        Ok(self.text.encode_chat(&messages, options)?)
     }
 
     #[wasm_bindgen(js_name = startGeneration)]
     pub fn start_generation(&mut self, prompt_ids: Vec<u32>, options: JsValue) -> JsResult<()> {
         let options: GenerationOptions = from_js(options, "the generation options are not understood")?;
-        Ok(self.engine.start_generation(prompt_ids, &options)?)
+        Ok(self.with_engine(|engine| engine.start_generation(prompt_ids, &options))??)
     }
 
+    /// A step; on a GPU a promise of it, until which no other may be asked for.
     pub fn step(&mut self) -> JsResult<JsValue> {
-        to_js(&self.engine.step()?)
+        let slot = self.engine.clone();
+        let mut engine = take(&slot)?;
+        at_once_or_promise(async move {
+            let step = engine.step().await;
+            slot.set(Some(engine));
+            to_js(&step?)
+        })
     }
 
     #[wasm_bindgen(js_name = startEvaluation)]
     pub fn start_evaluation(&mut self, ids: Vec<u32>, what: JsValue) -> JsResult<()> {
         let kind: Option<EvaluationKind> = from_js(what, "an evaluation is of \"logits\" or \"nll\"")?;
-        Ok(self.engine.start_evaluation(ids, kind.unwrap_or(EvaluationKind::Logits))?)
+        let kind = kind.unwrap_or(EvaluationKind::Logits);
+        Ok(self.with_engine(|engine| engine.start_evaluation(ids, kind))??)
     }
 
+    /// As [`Self::step`].
     #[wasm_bindgen(js_name = evaluateStep)]
     pub fn evaluate_step(&mut self) -> JsResult<JsValue> {
-        let step = self.engine.evaluate_step()?;
-        let result = js_sys::Object::new();
-        let set = |key: &str, value: JsValue| js_sys::Reflect::set(&result, &key.into(), &value).map(|_| ());
-        set("done", (step.done as f64).into())?;
-        set("total", (step.total as f64).into())?;
-        set("values", js_sys::Float32Array::from(&step.values[..]).into())?;
-        Ok(result.into())
+        let slot = self.engine.clone();
+        let mut engine = take(&slot)?;
+        at_once_or_promise(async move {
+            let step = engine.evaluate_step().await;
+            slot.set(Some(engine));
+            let step = step?;
+            let result = js_sys::Object::new();
+            let set =
+                |key: &str, value: JsValue| js_sys::Reflect::set(&result, &key.into(), &value).map(|_| ());
+            set("done", (step.done as f64).into())?;
+            set("total", (step.total as f64).into())?;
+            set("values", js_sys::Float32Array::from(&step.values[..]).into())?;
+            Ok(result.into())
+        })
     }
 
     #[wasm_bindgen(js_name = resetCache)]
     pub fn reset_cache(&mut self) -> JsResult<()> {
-        Ok(self.engine.reset_cache()?)
+        Ok(self.with_engine(AnyEngine::reset_cache)??)
     }
 }
 

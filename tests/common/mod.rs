@@ -3,8 +3,10 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use safetensors::{Dtype, SafeTensors};
-use sterna::backend::KvFormat;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 use sterna::backend::cpu::Cpu;
+use sterna::backend::{Backend, KvFormat};
 use sterna::checkpoint::{ActivationChoice, ReadOptions};
 use sterna::engine::{Engine, EngineOptions, Loader};
 
@@ -88,18 +90,30 @@ pub fn load(case: &Case) -> Engine<Cpu> {
     load_on(Cpu::default(), case)
 }
 
-pub fn load_on(cpu: Cpu, case: &Case) -> Engine<Cpu> {
+pub fn load_on<B: Backend>(backend: B, case: &Case) -> Engine<B> {
+    now(load_case(backend, case))
+}
+
+/// Loads a case on a device that may make the caller wait.
+pub async fn load_case<B: Backend>(backend: B, case: &Case) -> Engine<B> {
     let read = ReadOptions { activations: case.activations, ..Default::default() };
-    load_files_with(cpu, case.files, EngineOptions { kv_format: KvFormat::F32, read, ..Default::default() })
+    load_files_on(backend, case.files, read).await
 }
 
 pub fn load_files(files: &[(&str, &[u8])], read: ReadOptions) -> Engine<Cpu> {
-    let options = EngineOptions { kv_format: KvFormat::F32, read, ..Default::default() };
-    load_files_with(Cpu::default(), files, options)
+    now(load_files_on(Cpu::default(), files, read))
 }
 
 pub fn load_files_with(cpu: Cpu, files: &[(&str, &[u8])], options: EngineOptions) -> Engine<Cpu> {
-    let mut loader = Loader::new(cpu, options).unwrap();
+    now(load_all(cpu, files, options))
+}
+
+pub async fn load_files_on<B: Backend>(backend: B, files: &[(&str, &[u8])], read: ReadOptions) -> Engine<B> {
+    load_all(backend, files, EngineOptions { kv_format: KvFormat::F32, read, ..Default::default() }).await
+}
+
+async fn load_all<B: Backend>(backend: B, files: &[(&str, &[u8])], options: EngineOptions) -> Engine<B> {
+    let mut loader = Loader::new(backend, options).unwrap();
     for (name, bytes) in files {
         loader.begin_file(name, Some(bytes.len() as u64)).unwrap();
         for piece in bytes.chunks(100_003) {
@@ -107,7 +121,15 @@ pub fn load_files_with(cpu: Cpu, files: &[(&str, &[u8])], options: EngineOptions
         }
         loader.end_file().unwrap();
     }
-    loader.finish().unwrap()
+    loader.finish().await.unwrap()
+}
+
+/// The result of a future that is ready at once, as those of the CPU are, and natively those of a GPU.
+pub fn now<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("the future has to wait for something"),
+    }
 }
 
 pub fn max_difference(a: &[f32], b: &[f32]) -> f32 {

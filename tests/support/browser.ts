@@ -47,9 +47,9 @@ export const LAUNCH = {
 	args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking"],
 };
 
-/** Starts the browser. */
-export function launch(): Promise<Browser> {
-	return chromium.launch(LAUNCH);
+/** Starts the browser, with further options of its command line. */
+export function launch(options: string[] = []): Promise<Browser> {
+	return chromium.launch({ ...LAUNCH, args: [...LAUNCH.args, ...options] });
 }
 
 /** Opens a page, which is ready when its script has set `window.sterna`; errors that it does not catch fail it. */

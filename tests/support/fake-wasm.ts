@@ -2,7 +2,7 @@
 // code units, so that what goes in and out can be read in the tests.
 
 import { Instance, Instances } from "../../pkg-template/src/instances.js";
-import type { Platform } from "../../pkg-template/src/local-engine.js";
+import type { Platform } from "../../pkg-template/src/platform.js";
 import type { ThreadReport } from "../../pkg-template/src/threads/thread.js";
 import type { Message } from "../../pkg-template/src/types.js";
 import type {
@@ -129,7 +129,9 @@ class FakeModel implements WasmModel {
 			specialTokens: { eos: [0] },
 			defaults: {},
 			memory: { weights: 1, kvCache: 2 },
+			device: "wasm",
 			kernel: "fake",
+			rejectedKernels: [],
 			threads: this.log.loaderOptions?.threads ?? 1,
 		};
 	}

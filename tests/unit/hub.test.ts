@@ -5,7 +5,7 @@ import { after, before, beforeEach, test } from "node:test";
 import { SternaError } from "../../pkg-template/src/errors.js";
 import { parseListing, pickWeights } from "../../pkg-template/src/files/hub.js";
 import { loadModelIn } from "../../pkg-template/src/load-model.js";
-import { localHost } from "../../pkg-template/src/local-engine.js";
+import { localHost } from "../../pkg-template/src/local-host.js";
 import type { LoadOptions, ModelSource } from "../../pkg-template/src/types.js";
 import { COMMIT, serveRepository } from "../support/fake-hub.js";
 import { fakeWasm } from "../support/fake-wasm.js";

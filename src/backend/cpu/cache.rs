@@ -58,17 +58,16 @@ impl CpuCache {
     pub fn commit(&mut self, tokens: usize) {
         self.len += tokens;
     }
-
-    /// Bytes allocated.
-    pub fn resident_bytes(&self) -> usize {
-        let blocks = self.layers.first().map_or(0, |layer| layer.keys.len());
-        self.shape.bytes(blocks * BLOCK_TOKENS)
-    }
 }
 
 impl KvCache for CpuCache {
     fn len(&self) -> usize {
         self.len
+    }
+
+    fn resident_bytes(&self) -> usize {
+        let blocks = self.layers.first().map_or(0, |layer| layer.keys.len());
+        self.shape.bytes(blocks * BLOCK_TOKENS)
     }
 
     fn truncate(&mut self, len: usize) {

@@ -39,11 +39,13 @@ pub use input::CpuInput;
 pub use pool::Seat;
 pub use tensor::CpuTensor;
 
-use super::{AttentionInput, Backend, CacheShape, Norm, RopeAngles};
+use super::{AttentionInput, Backend, CacheShape, KvFormat, Norm, RopeAngles, TokenIds};
 use crate::Result;
-use crate::model::{Activation, LinearInput};
+use crate::generate::sampler::{Sampler, SamplerOptions};
+use crate::model::{Activation, LinearInput, ModelConfig, RopeFrequencies};
 use crate::quant::Matrix;
 use pool::Pool;
+use std::ops::Range;
 use std::sync::Arc;
 use tiles::{TileShape, for_tiles};
 
@@ -83,11 +85,22 @@ impl Cpu {
 }
 
 impl Backend for Cpu {
+    /// Whole tiles of vectors, few enough that a step ends while a user still waits for its abort.
+    const PREFILL_CHUNK: usize = 6 * dot::TILE_VECTORS;
+    const IN_FLIGHT: usize = 1;
+
     type Matrix = Matrix;
     type Vector = Vec<f32>;
     type Tensor = CpuTensor;
     type Input = CpuInput;
     type Cache = CpuCache;
+    type Angles = RopeAngles;
+    type Sampler = Sampler;
+    type Choice = u32;
+
+    async fn prepare(&self, _: &ModelConfig, _: KvFormat) -> Result<()> {
+        Ok(())
+    }
 
     fn upload_matrix(&self, matrix: Matrix) -> Result<Matrix> {
         Ok(matrix)
@@ -97,11 +110,19 @@ impl Backend for Cpu {
         Ok(vector)
     }
 
+    fn kv_format(&self, wanted: KvFormat) -> KvFormat {
+        wanted
+    }
+
     fn new_cache(&self, shape: CacheShape) -> Result<CpuCache> {
         Ok(CpuCache::new(shape))
     }
 
-    fn embed(&self, table: &Matrix, ids: &[u32]) -> CpuTensor {
+    fn embed(&self, table: &Matrix, ids: TokenIds<'_, u32>, _: usize) -> CpuTensor {
+        let ids = match ids {
+            TokenIds::Given(ids) => ids,
+            TokenIds::Chosen(id) => std::slice::from_ref(id),
+        };
         let mut out = CpuTensor::zeros(ids.len(), table.cols());
         for (token, id) in ids.iter().enumerate() {
             table.decode_row(*id as usize, out.row_mut(token));
@@ -138,6 +159,10 @@ impl Backend for Cpu {
         inner
     }
 
+    fn angles(&self, frequencies: &RopeFrequencies, positions: Range<usize>) -> RopeAngles {
+        frequencies.angles(positions.start, positions.len())
+    }
+
     fn attend(
         &self,
         input: AttentionInput<'_, Self>,
@@ -155,8 +180,28 @@ impl Backend for Cpu {
         x.into_last_rows(rows)
     }
 
-    fn read(&self, x: &CpuTensor) -> Vec<f32> {
-        x.data().to_vec()
+    async fn read(&self, x: &CpuTensor) -> Result<Vec<f32>> {
+        Ok(x.data().to_vec())
+    }
+
+    async fn settle(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn new_sampler(&self, options: SamplerOptions, said: &[u32], _: usize) -> Result<Sampler> {
+        let mut sampler = Sampler::new(options);
+        sampler.observe(said);
+        Ok(sampler)
+    }
+
+    fn choose(&self, mut logits: CpuTensor, _: usize, sampler: &mut Sampler) -> u32 {
+        let id = sampler.sample(logits.data_mut());
+        sampler.observe(&[id]);
+        id
+    }
+
+    async fn chosen(&self, choice: u32) -> Result<u32> {
+        Ok(choice)
     }
 }
 

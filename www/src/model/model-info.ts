@@ -7,7 +7,7 @@ import type { HeldModel } from "./model-host.ts";
 const WIDE = window.matchMedia("(min-width: 40rem)");
 
 const ACTIVATIONS = { int8: "8-bit integers", float: "floats" };
-const DEVICES = { wasm: "The processor, in WebAssembly" };
+const DEVICES = { wasm: "The processor, in WebAssembly", webgpu: "The GPU" };
 
 /** What is known about `held`, or a line saying that nothing is loaded. Memory follows when the model tells it. */
 export function modelInfo(held: HeldModel | undefined): HTMLElement {

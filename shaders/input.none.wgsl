@@ -1,0 +1,4 @@
+// Kernels whose input needs no preparation.
+
+fn prepare_input(local: u32) {
+}

@@ -1,0 +1,144 @@
+//! WGSL → pipelines. A kernel is put together from the files of `shaders/` that it names and from constants;
+//! each combination is compiled once, when it is first used.
+
+use super::device::Device;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::rc::Rc;
+
+/// A constant of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Constant {
+    Count(u32),
+    Flag(bool),
+}
+
+/// What a kernel is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Recipe {
+    /// Files of `shaders/`, without their ending.
+    pub parts: Vec<&'static str>,
+    pub constants: Vec<(&'static str, Constant)>,
+}
+
+/// A compiled kernel.
+pub struct Kernel {
+    pub id: usize,
+    pub pipeline: wgpu::ComputePipeline,
+    pub layout: wgpu::BindGroupLayout,
+}
+
+/// All kernels compiled so far.
+#[derive(Default)]
+pub struct Kernels {
+    known: RefCell<HashMap<Recipe, Rc<Kernel>>>,
+}
+
+impl Kernels {
+    pub fn get(&self, device: &Device, recipe: Recipe) -> Rc<Kernel> {
+        let mut known = self.known.borrow_mut();
+        let id = known.len();
+        known.entry(recipe).or_insert_with_key(|recipe| Rc::new(compile(device, recipe, id))).clone()
+    }
+}
+
+fn compile(device: &Device, recipe: &Recipe, id: usize) -> Kernel {
+    let label = recipe.parts.last().copied();
+    let module = device.device.create_shader_module(wgpu::ShaderModuleDescriptor {
+        label,
+        source: wgpu::ShaderSource::Wgsl(source(device, recipe).into()),
+    });
+    let pipeline = device.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        label,
+        layout: None,
+        module: &module,
+        entry_point: Some("main"),
+        compilation_options: Default::default(),
+        cache: None,
+    });
+    let layout = pipeline.get_bind_group_layout(0);
+    Kernel { id, pipeline, layout }
+}
+
+fn source(device: &Device, recipe: &Recipe) -> String {
+    let mut source = String::new();
+    if device.has_subgroups && cfg!(target_arch = "wasm32") {
+        // Browsers want to be told; naga knows neither line. Teams divide rows evenly, so that whole
+        // subgroups take part, which the analysis cannot see.
+        source += "enable subgroups;\ndiagnostic(off, subgroup_uniformity);\n";
+    }
+    for (name, constant) in &recipe.constants {
+        let line = match constant {
+            Constant::Count(value) => writeln!(source, "const {name} = {value}u;"),
+            Constant::Flag(value) => writeln!(source, "const {name} = {value};"),
+        };
+        line.expect("writing to a string does not fail");
+    }
+    for part in &recipe.parts {
+        source += text(part);
+    }
+    source
+}
+
+macro_rules! shaders {
+    ($($name:literal),* $(,)?) => {
+        fn text(part: &str) -> &'static str {
+            match part {
+                $($name => include_str!(concat!("../../../shaders/", $name, ".wgsl")),)*
+                _ => unreachable!("{part} is not a file of shaders/"),
+            }
+        }
+    };
+}
+
+shaders![
+    "append",
+    "append.body",
+    "argmax",
+    "argmax.part",
+    "attend",
+    "attend.append",
+    "attend.cache",
+    "choose.finish",
+    "choose.penalty",
+    "combine",
+    "dense_linear",
+    "draw",
+    "embed.dense",
+    "embed.ternary",
+    "exponential",
+    "heads",
+    "input.buffer",
+    "input.inline",
+    "input.none",
+    "integer_dot.packed",
+    "integer_dot.plain",
+    "key_norm",
+    "key_norm.none",
+    "kv.f16",
+    "kv.f32",
+    "normalise",
+    "prepare",
+    "prepare.no_weight",
+    "prepare.weight",
+    "quantize",
+    "quantize.store",
+    "query_norm",
+    "query_norm.none",
+    "rows",
+    "rows.bf16",
+    "rows.f16",
+    "rows.f32",
+    "rows.int4",
+    "rows.int8",
+    "source.partials",
+    "source.plain",
+    "team",
+    "team.lane",
+    "team.subgroup",
+    "team.workgroup",
+    "ternary_linear",
+    "ternary_linear.grouped",
+    "ternary_linear.whole",
+];

@@ -1,0 +1,149 @@
+//! What tests of the GPU share: a test that is asynchronous in a browser and plain natively, and a device.
+
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use sterna::backend::gpu::{DeviceOptions, Gpu, InputPreparation, IntegerDot, Team, Variants};
+use sterna::quant::{Int4Matrix, Int8Matrix, Matrix, Scales, TernaryMatrix};
+
+/// Defines tests that natively run to the end at once and that a browser awaits.
+macro_rules! gpu_test {
+    ($(async fn $name:ident() $body:block)*) => {
+        $(
+            #[cfg(target_arch = "wasm32")]
+            #[wasm_bindgen_test::wasm_bindgen_test]
+            async fn $name() $body
+
+            #[cfg(not(target_arch = "wasm32"))]
+            #[test]
+            fn $name() {
+                crate::common::now(async $body)
+            }
+        )*
+    };
+}
+pub(crate) use gpu_test;
+
+#[cfg(target_arch = "wasm32")]
+wasm_bindgen_test::wasm_bindgen_test_configure!(run_in_dedicated_worker);
+
+/// The embedded model.
+pub const EMBEDDED: &[(&str, &[u8])] = &[
+    ("config.json", include_bytes!("../../models/bit-7m/config.json")),
+    ("generation_config.json", include_bytes!("../../models/bit-7m/generation_config.json")),
+    ("special_tokens_map.json", include_bytes!("../../models/bit-7m/special_tokens_map.json")),
+    ("tokenizer.json", include_bytes!("../../models/bit-7m/tokenizer.json")),
+    ("tokenizer_config.json", include_bytes!("../../models/bit-7m/tokenizer_config.json")),
+    ("model.safetensors", include_bytes!("../../models/bit-7m/model.safetensors")),
+];
+
+/// What the package's worker does too: wgpu does not know the feature `subgroups` of browsers, so it is put
+/// into the request on its way.
+#[cfg(target_arch = "wasm32")]
+#[wasm_bindgen::prelude::wasm_bindgen(inline_js = r#"
+export async function subgroups() {
+    const adapter = await navigator.gpu?.requestAdapter();
+    if (!adapter?.features.has("subgroups")) return false;
+    const request = GPUAdapter.prototype.requestDevice;
+    GPUAdapter.prototype.requestDevice = function (descriptor) {
+        return request.call(this, { ...descriptor, requiredFeatures: [...(descriptor?.requiredFeatures ?? []), "subgroups"] });
+    };
+    return true;
+}
+"#)]
+extern "C" {
+    async fn subgroups() -> wasm_bindgen::JsValue;
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+pub async fn has_subgroups() -> bool {
+    true
+}
+
+#[cfg(target_arch = "wasm32")]
+pub async fn has_subgroups() -> bool {
+    subgroups().await.is_truthy()
+}
+
+/// A GPU within WebGPU's default limits, or `None`, and a line that says so, where the machine has none at all.
+pub async fn open() -> Option<Gpu> {
+    open_with(&DeviceOptions { default_limits: true, ..Default::default() }, None).await
+}
+
+pub async fn open_with(options: &DeviceOptions, forced: Option<Variants>) -> Option<Gpu> {
+    match Gpu::open(options, forced).await {
+        Ok(gpu) => Some(gpu),
+        Err(error) => {
+            eprintln!("SKIPPED, there is no GPU, not even one in software: {error}");
+            None
+        }
+    }
+}
+
+/// One device for each way to compute linears that it can run.
+pub async fn open_variants() -> Vec<Gpu> {
+    let mut gpus = Vec::new();
+    let has_subgroups = has_subgroups().await;
+    for team in [Team::Lane, Team::Workgroup(16), Team::Subgroup] {
+        let dot = if team == Team::Lane { IntegerDot::Plain } else { IntegerDot::Packed };
+        if team == Team::Subgroup && !has_subgroups {
+            eprintln!("SKIPPED {team:?}: this GPU has no subgroups");
+            continue;
+        }
+        let is_subgroup = team == Team::Subgroup;
+        let options =
+            DeviceOptions { default_limits: !is_subgroup, subgroups: is_subgroup, ..Default::default() };
+        let preparation = match team {
+            Team::Workgroup(_) => InputPreparation::Separate,
+            Team::Lane | Team::Subgroup => InputPreparation::Inline,
+        };
+        match Gpu::open(&options, Some(Variants { team, dot, preparation })).await {
+            Ok(gpu) => gpus.push(gpu),
+            Err(error) => eprintln!("SKIPPED {team:?}: {error}"),
+        }
+    }
+    gpus
+}
+
+pub struct Random(Pcg64Mcg);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(Pcg64Mcg::seed_from_u64(seed))
+    }
+
+    /// Uniform in −1…1.
+    pub fn float(&mut self) -> f32 {
+        (self.0.next_u32() >> 8) as f32 / (1 << 23) as f32 - 1.0
+    }
+
+    pub fn floats(&mut self, len: usize) -> Vec<f32> {
+        (0..len).map(|_| self.float()).collect()
+    }
+
+    pub fn codes(&mut self, len: usize) -> Vec<u8> {
+        (0..len).map(|_| (self.0.next_u32() >> 20) as u8 & 3).collect()
+    }
+
+    pub fn ternary(&mut self, rows: usize, cols: usize) -> Matrix {
+        let codes = self.codes(rows * cols);
+        Matrix::Ternary(TernaryMatrix::from_codes(rows, cols, &codes, Scales::Tensor(0.3)).unwrap())
+    }
+
+    pub fn int4(&mut self, rows: usize, cols: usize) -> Int4Matrix {
+        let mut matrix = Int4Matrix::unfilled(rows, cols).unwrap();
+        for row in 0..rows {
+            matrix.put_row(row, &self.floats(cols)).unwrap();
+        }
+        matrix
+    }
+
+    pub fn int8(&mut self, rows: usize, cols: usize) -> Int8Matrix {
+        let mut matrix = Int8Matrix::unfilled(rows, cols).unwrap();
+        for row in 0..rows {
+            matrix.put_row(row, &self.floats(cols)).unwrap();
+        }
+        matrix
+    }
+}
