@@ -3,7 +3,7 @@
 import { InvalidArgumentError } from "./errors.js";
 import { Entry } from "./store/entry.js";
 import { allStores } from "./store/open-store.js";
-import type { Store, Stored } from "./store/store.js";
+import { type Store, type Stored, slotOf } from "./store/store.js";
 import type { CachedFile, CachedModel, CacheReport } from "./types.js";
 import { abortSignal, checkOptions, ofType } from "./validate.js";
 
@@ -27,7 +27,7 @@ async function locateAll(): Promise<Located[]> {
 	return found;
 }
 
-const isFile = ({ state }: Stored) => state.head.kind === "file";
+const isFile = ({ state: { head } }: Stored) => head.kind === "file" && !head.isAuxiliary;
 
 function describeFile({ store, state, ...rest }: Located): CachedFile {
 	const { head, completeSize } = state;
@@ -56,15 +56,12 @@ function describeModel(source: string, located: Located[]): CachedModel {
 	};
 }
 
-/** The volumes of a slot, whose lock covers them all. */
-const slotOf = (name: string) => name.slice(0, name.indexOf("."));
-
 /** Removes a volume, unless it is in use. */
-async function remove({ store, name, state }: Located): Promise<void> {
+async function remove(store: Store, name: string): Promise<void> {
 	const release = await store.locks.tryAcquire(store.lockName(slotOf(name)), "exclusive");
 	if (!release) {
 		throw new InvalidArgumentError(
-			`${state.head.name} is being loaded: wait until that is done, or abort it, and delete it then.`,
+			"A file of the model is being loaded: wait until that is done, or abort it, and delete it then.",
 		);
 	}
 	try {
@@ -143,7 +140,7 @@ export const cache = {
 	 * @throws InvalidArgumentError when nothing is stored of it, or it is being loaded
 	 */
 	async delete(source: string): Promise<void> {
-		for (const located of ofSource(await locateAll(), source)) await remove(located);
+		for (const { store, name } of ofSource(await locateAll(), source)) await remove(store, name);
 	},
 
 	/**
@@ -152,7 +149,11 @@ export const cache = {
 	 * @throws InvalidArgumentError when a model is being loaded; the others are deleted
 	 */
 	async clear(): Promise<void> {
-		const results = await Promise.allSettled((await locateAll()).map(remove));
+		const results: PromiseSettledResult<void>[] = [];
+		for (const store of await allStores()) {
+			const names = await store.backend.list();
+			results.push(...(await Promise.allSettled(names.map((name) => remove(store, name)))));
+		}
 		const failed = results.find((result) => result.status === "rejected");
 		if (failed) throw failed.reason;
 	},

@@ -87,6 +87,7 @@ export async function inspectModel(
 		} catch (error) {
 			throw instance.explain(error);
 		} finally {
+			await checkpoint.close?.();
 			if (!instance.lost) loader.free();
 		}
 	} catch (error) {

@@ -59,7 +59,6 @@ async function load(
 	const start = performance.now();
 	throwIfAborted(signal);
 	const meter = new ProgressMeter(onEvent, gate);
-	meter.enter("prepare");
 	const fallbacks: Fallback[] = [];
 	const devices = candidates(device);
 	const isChoice = devices.length > 1;
@@ -99,26 +98,34 @@ async function loadOnGpu(attempt: Attempt): Promise<Engine> {
 	if (found.isSoftware && attempt.isChoice) {
 		throw new UnsupportedBrowserError("WebGPU only has the processor, which is faster without it.");
 	}
-	const [{ instance }, checkpoint] = await open(attempt, 1);
+	const { instance, access, checkpoint } = await open(attempt, 1);
 	const create = () => instance.api.Loader.onGpu({ ...options, gpu: found.options });
-	return loadInto(attempt, { instance, threads: 1, checkpoint, create });
+	return loadInto(attempt, { instance, threads: 1, access, checkpoint, create });
 }
 
 async function loadOnCpu(attempt: Attempt): Promise<Engine> {
 	const { wasmUrl: _, threads: wanted, access: __, powerPreference: ___, ...options } = attempt.options;
 	throwIfAborted(attempt.signal);
-	const [{ instance, threads }, checkpoint] = await open(attempt, wanted);
+	const { instance, threads, access, checkpoint } = await open(attempt, wanted);
 	const create = async () => new instance.api.Loader({ ...options, threads });
-	return loadInto(attempt, { instance, threads, checkpoint, create });
+	return loadInto(attempt, { instance, threads, access, checkpoint, create });
 }
 
 /** The module and the checkpoint, side by side. */
-function open({ platform, source, options, signal, meter }: Attempt, threads: EngineLoadOptions["threads"]) {
-	const access = Access.open(options.access, platform, meter);
-	return Promise.all([
-		platform.instantiate(options.wasmUrl, threads),
-		access.then((access) => openSource(source, platform, access, signal)),
-	]);
+async function open(
+	{ platform, source, options, signal, meter }: Attempt,
+	wanted: EngineLoadOptions["threads"],
+): Promise<{ instance: Instance; threads: number; access: Access; checkpoint: Checkpoint }> {
+	meter.restart();
+	const accessing = Access.open(options.access, platform, meter);
+	const opening = accessing.then((access) => openSource(source, platform, access, signal));
+	try {
+		const [module, checkpoint] = await Promise.all([platform.instantiate(options.wasmUrl, wanted), opening]);
+		return { ...module, access: await accessing, checkpoint };
+	} catch (error) {
+		opening.then((checkpoint) => checkpoint.close?.()).catch(() => undefined);
+		throw error;
+	}
 }
 
 /** What a model is made with. */
@@ -126,6 +133,7 @@ interface Means {
 	instance: Instance;
 	/** Threads that compute. */
 	threads: number;
+	access: Access;
 	checkpoint: Checkpoint;
 	create: () => Promise<WasmLoader>;
 }
@@ -139,7 +147,19 @@ async function createLoader(instance: Instance, create: () => Promise<WasmLoader
 	}
 }
 
-async function loadInto(
+/** Whatever happens, nothing stays open: another device may be tried with the same files. */
+async function loadInto(attempt: Attempt, means: Means): Promise<Engine> {
+	try {
+		const engine = await fill(attempt, means);
+		await means.access.tidy();
+		attempt.meter.enter("ready");
+		return engine;
+	} finally {
+		await means.checkpoint.close?.();
+	}
+}
+
+async function fill(
 	{ platform, start, fallbacks, signal, meter }: Attempt,
 	{ instance, threads, checkpoint, create }: Means,
 ): Promise<Engine> {
@@ -171,7 +191,5 @@ async function loadInto(
 		throw known;
 	}
 	const duration = performance.now() - start;
-	const engine = new LocalEngine(instance, team, model, { bytes, duration }, fallbacks);
-	meter.enter("ready");
-	return engine;
+	return new LocalEngine(instance, team, model, { bytes, duration }, fallbacks);
 }

@@ -62,6 +62,14 @@ export class ProgressMeter implements AccessWatch {
 		gate?.onChange(() => this.#tell());
 	}
 
+	/** Begins to count anew. */
+	restart(): void {
+		this.#loaded = 0;
+		this.#cached = 0;
+		this.#total = undefined;
+		this.enter("prepare");
+	}
+
 	get loaded(): number {
 		return this.#loaded;
 	}

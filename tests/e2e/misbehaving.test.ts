@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { after, afterEach, before, beforeEach, describe, test } from "node:test";
-import type { Browser, BrowserContext, Page } from "playwright-core";
+import { after, before, describe, test } from "node:test";
+import type { Browser, Page } from "playwright-core";
 import { launch, serveFolders } from "../support/browser.js";
 import { COMMIT, serveRepository } from "../support/fake-hub.js";
 import { type App, installPacked } from "../support/packed.js";
@@ -24,7 +24,6 @@ import {
 } from "../support/store-page.js";
 
 const BLOCK = 1 << 20;
-const FILE = "/m/model.safetensors";
 
 /** Milliseconds that any of the loads may take, on a slow machine. */
 const LIMIT = 40_000;
@@ -36,8 +35,6 @@ let app: App;
 let server: TestServer;
 let foreign: TestServer;
 let browser: Browser;
-let context: BrowserContext;
-let page: Page;
 
 before(async () => {
 	app = await installPacked();
@@ -53,18 +50,26 @@ after(async () => {
 	await app?.remove();
 });
 
-beforeEach(async () => {
-	server.reset();
-	foreign.reset();
-	({ context, page } = await freshPage(browser, `${server.origin}/app/page.html`));
-});
+let paths = 0;
 
-afterEach(() => context.close());
+/** Runs a test in a page of a profile of its own, with a path on the servers that no other test uses. */
+const alone = (run: (page: Page, path: string) => Promise<void>) => async (): Promise<void> => {
+	paths += 1;
+	const { context, page } = await freshPage(browser, `${server.origin}/app/page.html`);
+	try {
+		await run(page, `/m${paths}/`);
+	} finally {
+		await context.close();
+	}
+};
+
+/** The tests wait for servers more than they compute. */
+const SIDE_BY_SIDE = { concurrency: 4 };
 
 /** Whatever happened before, a sound server's model is right afterwards. */
-async function recovers(): Promise<void> {
-	serveModel(server, "/m/");
-	const outcome = await tryLoad(page, "/m/", OPTIONS);
+async function recovers(page: Page, path: string): Promise<void> {
+	serveModel(server, path);
+	const outcome = await tryLoad(page, path, OPTIONS);
 	assert.equal(outcome.text, ANSWER, outcome.error?.message);
 }
 
@@ -92,7 +97,7 @@ const right: Record<string, RouteOrRule> = {
 	"fails at first": ({ earlier }) => first(earlier, { status: 500 }),
 	"drips slowly": { slow: { piece: 30_000, delay: 5 } },
 	redirects: ({ path }) =>
-		path === FILE
+		path.startsWith("/m")
 			? { status: 302, body: "", ranges: false, headers: { Location: "/elsewhere/model.safetensors" } }
 			: {},
 	"knows no HEAD": ({ method }) => (method === "HEAD" ? { status: 405 } : {}),
@@ -100,18 +105,21 @@ const right: Record<string, RouteOrRule> = {
 		first(earlier, { cutAfter: 1.5 * BLOCK }, headers.range ? { ranges: false } : {}),
 };
 
-describe("a model is right when its server", () => {
+describe("a model is right when its server", SIDE_BY_SIDE, () => {
 	for (const [what, weights] of Object.entries(right)) {
-		test(what, async () => {
-			serveModel(server, "/m/", weights);
-			serveModel(server, "/elsewhere/");
-			const outcome = await tryLoad(page, "/m/", OPTIONS);
-			assert.equal(outcome.text, ANSWER, outcome.error?.message);
-			assert.ok(outcome.duration < LIMIT, `${outcome.duration} ms`);
-			const again = await tryLoad(page, "/m/", OPTIONS);
-			assert.equal(again.text, ANSWER, again.error?.message);
-			assert.ok(again.phases.includes("read") && !again.phases.includes("download"), String(again.phases));
-		});
+		test(
+			what,
+			alone(async (page, path) => {
+				serveModel(server, path, weights);
+				serveModel(server, "/elsewhere/");
+				const outcome = await tryLoad(page, path, OPTIONS);
+				assert.equal(outcome.text, ANSWER, outcome.error?.message);
+				assert.ok(outcome.duration < LIMIT, `${outcome.duration} ms`);
+				const again = await tryLoad(page, path, OPTIONS);
+				assert.equal(again.text, ANSWER, again.error?.message);
+				assert.ok(again.phases.includes("read") && !again.phases.includes("download"), String(again.phases));
+			}),
+		);
 	}
 });
 
@@ -164,47 +172,56 @@ const wrong: Record<string, { weights: RouteOrRule; code: string; message: RegEx
 		message: /does not start like one/,
 	},
 	"redirects in circles": {
-		weights: { status: 302, body: "", headers: { Location: FILE } },
+		weights: ({ path }) => ({ status: 302, body: "", headers: { Location: path } }),
 		code: "network",
 		message: /could not be fetched/,
 	},
 };
 
-describe("a load fails, and the next one is right, when the server", () => {
+describe("a load fails, and the next one is right, when the server", SIDE_BY_SIDE, () => {
 	for (const [what, { weights, code, message }] of Object.entries(wrong)) {
-		test(what, async () => {
-			serveModel(server, "/m/", weights);
-			const outcome = await tryLoad(page, "/m/", OPTIONS);
-			assert.equal(outcome.error?.code, code, outcome.error?.message ?? outcome.text);
-			assert.match(outcome.error.message, message);
-			assert.ok(outcome.duration < LIMIT, `${outcome.duration} ms`);
-			await recovers();
-		});
+		test(
+			what,
+			alone(async (page, path) => {
+				serveModel(server, path, weights);
+				const outcome = await tryLoad(page, path, OPTIONS);
+				assert.equal(outcome.error?.code, code, outcome.error?.message ?? outcome.text);
+				assert.match(outcome.error.message, message);
+				assert.ok(outcome.duration < LIMIT, `${outcome.duration} ms`);
+				await recovers(page, path);
+			}),
+		);
 	}
 });
 
-test("a file that changes in the middle of its download is not mixed, and the next load gets the new one", async () => {
-	const other = Buffer.from(WEIGHTS);
-	other[other.length - 1]! ^= 1;
-	serveModel(server, "/m/", ({ earlier }) =>
-		earlier === 0 ? { cutAfter: 1.5 * BLOCK } : { body: other, headers: { ETag: '"newer"' } },
-	);
-	const outcome = await tryLoad(page, "/m/", OPTIONS);
-	assert.equal(outcome.error?.code, "network");
-	assert.match(outcome.error.message, /changed on the server/);
-	const integrity = { "model.safetensors": createHash("sha256").update(other).digest("hex") };
-	const again = await tryLoad(page, "/m/", { ...OPTIONS, integrity });
-	assert.equal(again.text, ANSWER, again.error?.message);
-});
-
-describe("on another site", () => {
-	test("a server that does not allow this page is a network error that says so", async () => {
-		serveModel(foreign, "/m/");
-		const outcome = await tryLoad(page, `${foreign.origin}/m/`, OPTIONS);
+test(
+	"a file that changes in the middle of its download is not mixed, and the next load gets the new one",
+	alone(async (page, path) => {
+		const other = Buffer.from(WEIGHTS);
+		other[other.length - 1]! ^= 1;
+		serveModel(server, path, ({ earlier }) =>
+			earlier === 0 ? { cutAfter: 1.5 * BLOCK } : { body: other, headers: { ETag: '"newer"' } },
+		);
+		const outcome = await tryLoad(page, path, OPTIONS);
 		assert.equal(outcome.error?.code, "network");
-		assert.match(outcome.error.message, /Access-Control-Allow-Origin/);
-		assert.ok(outcome.duration < LIMIT);
-	});
+		assert.match(outcome.error.message, /changed on the server/);
+		const integrity = { "model.safetensors": createHash("sha256").update(other).digest("hex") };
+		const again = await tryLoad(page, path, { ...OPTIONS, integrity });
+		assert.equal(again.text, ANSWER, again.error?.message);
+	}),
+);
+
+describe("on another site", SIDE_BY_SIDE, () => {
+	test(
+		"a server that does not allow this page is a network error that says so",
+		alone(async (page, path) => {
+			serveModel(foreign, path);
+			const outcome = await tryLoad(page, `${foreign.origin}${path}`, OPTIONS);
+			assert.equal(outcome.error?.code, "network");
+			assert.match(outcome.error.message, /Access-Control-Allow-Origin/);
+			assert.ok(outcome.duration < LIMIT);
+		}),
+	);
 
 	const sites: Record<string, RouteOrRule> = {
 		"is sound": {},
@@ -215,46 +232,73 @@ describe("on another site", () => {
 			first(earlier, { cutAfter: 1.5 * BLOCK, ranges: false }, { ranges: false }),
 	};
 	for (const [what, weights] of Object.entries(sites)) {
-		test(`a model is right when its server ${what}`, async () => {
-			serveModel(foreign, "/m/", weights, CORS);
-			const outcome = await tryLoad(page, `${foreign.origin}/m/`, OPTIONS);
-			assert.equal(outcome.text, ANSWER, outcome.error?.message);
-			const again = await tryLoad(page, `${foreign.origin}/m/`, OPTIONS);
-			assert.equal(again.text, ANSWER, again.error?.message);
-			assert.ok(!again.phases.includes("download"), String(again.phases));
-		});
+		test(
+			`a model is right when its server ${what}`,
+			alone(async (page, path) => {
+				serveModel(foreign, path, weights, CORS);
+				const outcome = await tryLoad(page, `${foreign.origin}${path}`, OPTIONS);
+				assert.equal(outcome.text, ANSWER, outcome.error?.message);
+				const again = await tryLoad(page, `${foreign.origin}${path}`, OPTIONS);
+				assert.equal(again.text, ANSWER, again.error?.message);
+				assert.ok(!again.phases.includes("download"), String(again.phases));
+			}),
+		);
 	}
 });
 
-test("a mirror is used when the first server fails, also in the middle of a file", async () => {
-	const failing: RouteOrRule = ({ earlier }) => (earlier === 0 ? { cutAfter: 1.5 * BLOCK } : { status: 500 });
-	serveModel(foreign, "/m/", failing, CORS);
-	serveModel(server, "/m/", { headers: { ETag: '"of the mirror"' } });
-	const integrity = { "model.safetensors": createHash("sha256").update(WEIGHTS).digest("hex") };
-	const sources = [`${foreign.origin}/m/`, `${server.origin}/m/`];
-	const outcome = await tryLoad(page, sources, { ...OPTIONS, integrity });
-	assert.equal(outcome.text, ANSWER, outcome.error?.message);
-	assert.ok(outcome.notices.includes("mirror"), String(outcome.notices));
-	assert.match(requestsFor(server, FILE).at(-1) ?? "", /bytes=[1-9]/);
-});
+test(
+	"a mirror is used when the first server fails, also in the middle of a file",
+	alone(async (page, path) => {
+		const failing: RouteOrRule = ({ earlier }) =>
+			earlier === 0 ? { cutAfter: 1.5 * BLOCK } : { status: 500 };
+		serveModel(foreign, path, failing, CORS);
+		serveModel(server, path, { headers: { ETag: '"of the mirror"' } });
+		const integrity = { "model.safetensors": createHash("sha256").update(WEIGHTS).digest("hex") };
+		const sources = [`${foreign.origin}${path}`, `${server.origin}${path}`];
+		const outcome = await tryLoad(page, sources, { ...OPTIONS, integrity });
+		assert.equal(outcome.text, ANSWER, outcome.error?.message);
+		assert.ok(outcome.notices.includes("mirror"), String(outcome.notices));
+		assert.match(requestsFor(server, `${path}model.safetensors`).at(-1) ?? "", /bytes=[1-9]/);
+	}),
+);
 
-test("a model of the hub is checked, kept, and loads without the hub afterwards", async () => {
-	const hub = await startServer();
-	serveRepository(hub, "owner/repo", { files: { ...MODEL }, large: ["model.safetensors"] });
-	const options = { ...OPTIONS, hfEndpoint: hub.origin };
-	const outcome = await tryLoad(page, "hf:owner/repo", options);
-	assert.equal(outcome.text, ANSWER, outcome.error?.message);
-	hub.requests.length = 0;
-	const again = await tryLoad(page, "hf:owner/repo", options);
-	assert.equal(again.text, ANSWER, again.error?.message);
-	assert.deepEqual(hub.requests, ["GET /api/models/owner/repo/revision/main"]);
-	await hub.close();
-	const offline = await tryLoad(page, "hf:owner/repo", options);
-	assert.equal(offline.text, ANSWER, offline.error?.message);
-	assert.ok(offline.notices.includes("stale"));
-	const [model] = await page.evaluate(() => window.sterna.cache.list());
-	assert.equal(model?.source, "hf:owner/repo@main");
-	const weights = model?.files.find(({ name }) => name === "model.safetensors");
-	assert.equal(weights?.sha256, createHash("sha256").update(WEIGHTS).digest("hex"));
-	assert.match(weights?.url ?? "", new RegExp(`/owner/repo/resolve/${COMMIT}/model.safetensors`));
-});
+test(
+	"a model of the hub is checked, kept, and loads without the hub afterwards",
+	alone(async (page) => {
+		const hub = await startServer();
+		serveRepository(hub, "owner/repo", { files: { ...MODEL }, large: ["model.safetensors"] });
+		const options = { ...OPTIONS, hfEndpoint: hub.origin };
+		const outcome = await tryLoad(page, "hf:owner/repo", options);
+		assert.equal(outcome.text, ANSWER, outcome.error?.message);
+		hub.requests.length = 0;
+		const again = await tryLoad(page, "hf:owner/repo", options);
+		assert.equal(again.text, ANSWER, again.error?.message);
+		assert.deepEqual(hub.requests, ["GET /api/models/owner/repo/revision/main"]);
+		await hub.close();
+		const offline = await tryLoad(page, "hf:owner/repo", options);
+		assert.equal(offline.text, ANSWER, offline.error?.message);
+		assert.ok(offline.notices.includes("stale"));
+		const [model] = await page.evaluate(() => window.sterna.cache.list());
+		assert.equal(model?.source, "hf:owner/repo@main");
+		const weights = model?.files.find(({ name }) => name === "model.safetensors");
+		assert.equal(weights?.sha256, createHash("sha256").update(WEIGHTS).digest("hex"));
+		assert.match(weights?.url ?? "", new RegExp(`/owner/repo/resolve/${COMMIT}/model.safetensors`));
+
+		// A newer commit with other weights: what belonged only to the older one goes.
+		const newer = await startServer(undefined, Number(new URL(hub.origin).port));
+		const other = Buffer.from(WEIGHTS);
+		other[other.length - 1]! ^= 1;
+		const files = { ...MODEL, "model.safetensors": other };
+		serveRepository(newer, "owner/repo", { files, large: ["model.safetensors"], commit: "f".repeat(40) });
+		const updated = await tryLoad(page, "hf:owner/repo", options);
+		await newer.close();
+		assert.equal(updated.text, ANSWER, updated.error?.message);
+		const [after, ...others] = await page.evaluate(() => window.sterna.cache.list());
+		assert.deepEqual(others, []);
+		assert.deepEqual(after?.files.length, model?.files.length);
+		assert.ok(
+			after?.files.every(({ url }) => !url.includes(COMMIT)),
+			JSON.stringify(after?.files),
+		);
+	}),
+);

@@ -124,4 +124,28 @@ describe("the demo page on a plain server", { timeout: 300_000 }, () => {
 		await page.waitForSelector(READY);
 		assert.ok(server.requests.includes(WEIGHTS), "what was deleted is downloaded again");
 	});
+
+	test("asks before a large download, which can be paused", async () => {
+		const gguf = await readFile(inRoot("tests", "fixtures", "gguf", "bitnet-c-silu-tq1_0.gguf"));
+		const body = Buffer.concat([gguf, Buffer.alloc(70e6)]);
+		server.routes.set("/big.gguf", { body, ranges: true, slow: { piece: 100_000, delay: 20 } });
+		await page.click("#open-models");
+		await page.fill("#model-url", "big.gguf");
+		await page.press("#model-url", "Enter");
+		await page.waitForSelector("#agree-load");
+		assert.match((await page.textContent("#estimate")) ?? "", /71 MB to download.*of memory.*should run/);
+		await page.click("#agree-load");
+		await page.waitForFunction(() =>
+			/Downloading/.test(document.querySelector("#load-label")?.textContent ?? ""),
+		);
+		await page.click("#pause-load");
+		await page.waitForSelector("#load-label:has-text('is paused')");
+		await page.click("#pause-load:has-text('Resume')");
+		await page.waitForSelector("#load-label:has-text('Downloading')");
+		await page.click("#cancel-load");
+		await page.click("#open-models");
+		await page.waitForSelector(
+			".stored-model:has-text('big.gguf'):has-text('interrupted') button:has-text('Resume')",
+		);
+	});
 });

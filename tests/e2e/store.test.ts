@@ -15,6 +15,7 @@ import {
 	ANSWER,
 	CORS,
 	freshPage,
+	MODEL,
 	requestsFor,
 	serveModel,
 	sternaPage,
@@ -330,6 +331,48 @@ test("stored models are listed, exported and deleted", async () => {
 	assert.equal(found.again, "invalid_argument");
 	assert.deepEqual(found.left, [`${server.origin}/n/`]);
 	assert.deepEqual(found.after, []);
+});
+
+test("models are loaded from handles and from drops", async () => {
+	serveModel(server, "/m/");
+	const outcomes = await page.evaluate(async (names) => {
+		const root = await navigator.storage.getDirectory();
+		const folder = await root.getDirectoryHandle("picked", { create: true });
+		const dropped = new DataTransfer();
+		for (const name of [...names, "notes.txt"]) {
+			const found = await fetch(`/m/${name}`);
+			const bytes = await found.arrayBuffer();
+			const handle = await folder.getFileHandle(name, { create: true });
+			const writer = await handle.createWritable();
+			await writer.write(bytes);
+			await writer.close();
+			if (found.ok) dropped.items.add(new File([bytes], name));
+		}
+		const empty = await root.getDirectoryHandle("empty", { create: true });
+		const file = await folder.getFileHandle("model.safetensors");
+		const ask = async (source: import("../../pkg-template/src/types.js").ModelSource) => {
+			try {
+				const model = await window.sterna.loadModel(source);
+				const { text } = await model.chat([{ role: "user", content: "What is the capital of Japan?" }], {
+					temperature: 0,
+				});
+				await model.dispose();
+				return text;
+			} catch (error) {
+				return (error as Error).message;
+			}
+		};
+		return [
+			await ask(folder),
+			await ask(dropped),
+			await ask(dropped.files),
+			await ask(empty),
+			await ask(file),
+		];
+	}, Object.keys(MODEL));
+	assert.deepEqual(outcomes.slice(0, 3), [ANSWER, ANSWER, ANSWER]);
+	assert.match(outcomes[3]!, /no model in the folder empty/);
+	assert.match(outcomes[4]!, /config\.json/);
 });
 
 test("a page's own fetch is used, from the worker too", async () => {

@@ -12,6 +12,8 @@ export interface Repository {
 	token?: string;
 	/** Digests that are told in place of the right ones. */
 	wrongDigests?: Record<string, string>;
+	/** In place of {@link COMMIT}. */
+	commit?: string;
 }
 
 /** The commit that every revision of a repository is. */
@@ -21,7 +23,7 @@ export const COMMIT = "0123456789abcdef0123456789abcdef01234567";
 export function serveRepository(
 	server: TestServer,
 	repo: string,
-	{ files, large = [], token, wrongDigests = {} }: Repository,
+	{ files, large = [], token, wrongDigests = {}, commit = COMMIT }: Repository,
 	revision = "main",
 ): void {
 	const cors = {
@@ -38,13 +40,13 @@ export function serveRepository(
 	server.routes.set(`/api/models/${repo}/revision/${revision}`, ({ headers }) =>
 		isAllowed(headers.authorization)
 			? {
-					body: JSON.stringify({ id: repo, sha: COMMIT, siblings }),
+					body: JSON.stringify({ id: repo, sha: commit, siblings }),
 					headers: { ...cors, "Content-Type": "application/json" },
 				}
 			: { status: 401, headers: cors },
 	);
 	for (const [path, body] of Object.entries(files)) {
-		server.routes.set(`/${repo}/resolve/${COMMIT}/${path}`, ({ headers }) =>
+		server.routes.set(`/${repo}/resolve/${commit}/${path}`, ({ headers }) =>
 			isAllowed(headers.authorization)
 				? { body, ranges: true, headers: { ...cors, ETag: `"${path}"` } }
 				: { status: 401, headers: cors },

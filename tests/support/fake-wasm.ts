@@ -33,6 +33,8 @@ export interface FakeLog {
 	instantiated: number;
 	resets: number;
 	loaderOptions?: LoaderOptions;
+	/** What inspecting says of memory. */
+	memory?: InspectReport["memory"];
 }
 
 class FakeLoader implements WasmLoader {
@@ -90,6 +92,7 @@ class FakeLoader implements WasmLoader {
 			fileBytes,
 			metadata: [],
 			tensors: [],
+			memory: this.log.memory,
 		};
 	}
 

@@ -67,9 +67,10 @@ function slice(
 
 const wait = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-/** Starts a server; `fallback` answers paths without a route. */
+/** Starts a server, on any port where `port` is 0; `fallback` answers paths without a route. */
 export async function startServer(
 	fallback: (request: IncomingMessage, path: string) => Promise<Route | undefined> = async () => undefined,
+	port = 0,
 ): Promise<TestServer> {
 	const routes = new Map<string, RouteOrRule>();
 	const requests: string[] = [];
@@ -134,7 +135,7 @@ export async function startServer(
 	});
 	// A claimed length that is not the body's is the test's wish.
 	server.on("connection", (socket) => socket.on("error", () => undefined));
-	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+	await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
 	const result: TestServer = {
 		origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
 		routes,

@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { after, before, beforeEach, test } from "node:test";
 import { SternaError } from "../../pkg-template/src/errors.js";
 import { Access, type AccessSettings, type AccessWatch } from "../../pkg-template/src/files/access.js";
+import { openUrl } from "../../pkg-template/src/files/remote.js";
 import type { StorageBackend } from "../../pkg-template/src/store/backend.js";
 import { type Checksum, loadChecksum } from "../../pkg-template/src/store/checksum.js";
 import { BLOCK, Entry } from "../../pkg-template/src/store/entry.js";
@@ -367,6 +368,22 @@ test("the second reader takes over when the first one is aborted", async () => {
 		server.requests.some((request) => /bytes=\d+-/.test(request)),
 		String(server.requests),
 	);
+});
+
+test("what was opened to look at it and is not read can be opened again", async () => {
+	const backend = new MemoryBackend();
+	const locks = new LocalLocks();
+	const gguf = bytesOf(2 * BLOCK);
+	gguf.set(new TextEncoder().encode("GGUF"));
+	server.routes.set("/download", { ...good, body: gguf });
+	const openStore = async () => new Store(backend, checksum, locks);
+	for (const _ of [1, 2, 3]) {
+		const access = await Access.open(SETTINGS, { fetch, openStore }, {});
+		const checkpoint = await openUrl([`${server.origin}/download`], access, undefined);
+		await checkpoint.close?.();
+	}
+	const request = { urls: [`${server.origin}/download`] };
+	same(await read(backend, { request, locks }), gguf);
 });
 
 test("several connections are used where they are faster, and give the same bytes", async () => {

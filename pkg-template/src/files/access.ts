@@ -110,6 +110,8 @@ export class Access {
 	readonly settings: AccessSettings;
 	readonly network: Network;
 	readonly #store: Store | undefined;
+	/** The slots of the files that were asked for. */
+	readonly #slots = new Set<string>();
 
 	private constructor(settings: AccessSettings, network: Network, store: Store | undefined) {
 		this.settings = settings;
@@ -150,13 +152,22 @@ export class Access {
 		if (!cache || !this.#store || !isWeb) return new RemoteFile(known, this.network);
 		const { revalidate, required } = cache;
 		const stored = new StoredFile(known, this.#store, this.network, { model, revalidate, required });
+		this.#slots.add(stored.slot);
 		return this.settings.isReadOnly ? lookingFile(stored, new RemoteFile(known, this.network)) : stored;
+	}
+
+	/** After a load: forgets stored files of the model that it did not ask for, as they are of an older version. */
+	async tidy(): Promise<void> {
+		if (this.#slots.size === 0) return;
+		// A failure only leaves more stored than is needed.
+		await this.#store?.removeUnused(this.settings.model, this.#slots).catch(() => undefined);
 	}
 
 	/** A checkpoint whose files do not come from {@link file}, checked against the digests. */
 	checkLocal(checkpoint: Checkpoint): Checkpoint {
 		if (this.settings.digests === undefined) return checkpoint;
 		return {
+			close: async () => checkpoint.close?.(),
 			sideFiles: async (signal) => {
 				const files = await checkpoint.sideFiles(signal);
 				for (const { name, bytes } of files) {
@@ -184,6 +195,7 @@ export class Access {
 		if (digests === undefined) return checkpoint;
 		const names = new Set<string>();
 		return {
+			close: async () => checkpoint.close?.(),
 			async sideFiles(signal) {
 				const files = await checkpoint.sideFiles(signal);
 				for (const { name } of files) names.add(name);

@@ -27,6 +27,8 @@ export interface CheckpointFile {
 	/** Bytes, where known before opening. */
 	readonly size?: number;
 	open(signal: AbortSignal | undefined): Promise<OpenedFile>;
+	/** Lets go of what was opened to look at it. */
+	close?(): Promise<void>;
 	/** Forgets a stored copy, which turned out not to be what it should be. */
 	discard?(): Promise<void>;
 	/** How many bytes need not come over the network; all of them where this is left out. */
@@ -49,6 +51,8 @@ export interface Checkpoint {
 	sideFiles(signal: AbortSignal | undefined): Promise<SideFile[]>;
 	/** The weights; `shards` are the names that an index listed, if there is one. */
 	weights(shards: string[], signal: AbortSignal | undefined): Promise<CheckpointFile[]>;
+	/** Lets go of what was opened and not read. */
+	close?(): Promise<void>;
 }
 
 /** The index of a sharded safetensors checkpoint. */
@@ -138,6 +142,9 @@ export function fileSet(files: CheckpointFile[], chosen?: string): Checkpoint {
 		},
 		async weights(shards) {
 			return pickWeights(files, shards, chosen);
+		},
+		async close() {
+			for (const file of files) await file.close?.();
 		},
 	};
 }

@@ -32,12 +32,21 @@ export function fileName(url: string): string {
 }
 
 /** A file that was opened to look at it: the first reader takes it over, later ones open it anew. */
-function begunFile(name: string, begun: OpenedFile, file: CheckpointFile): CheckpointFile {
+function begunFile(
+	name: string,
+	begun: OpenedFile,
+	file: CheckpointFile,
+	end: () => Promise<void>,
+): CheckpointFile {
 	let first: OpenedFile | undefined = begun;
 	return {
 		name,
 		size: begun.size,
 		discard: async () => file.discard?.(),
+		async close() {
+			if (first) await end();
+			first = undefined;
+		},
 		async open(signal) {
 			const taken = first ?? (await file.open(signal));
 			first = undefined;
@@ -224,7 +233,7 @@ async function probe(
 	const { head, pieces, close } = await peek(opened.pieces, SNIFF_BYTES);
 	const format = sniff(head);
 	if (format === "gguf" || format === "safetensors") {
-		return fileSet([begunFile(`model.${format}`, { ...opened, pieces }, file)]);
+		return fileSet([begunFile(`model.${format}`, { ...opened, pieces }, file, close)]);
 	}
 	await close();
 	throw refusal(format, urls[0]!);

@@ -26,6 +26,8 @@ export interface FileRecord {
 	sha256?: string;
 	/** When it was begun, in milliseconds since 1970. */
 	created: number;
+	/** It is not one of the model's files, but tells of them. */
+	isAuxiliary?: boolean;
 }
 
 /** The first record of a file that the server does not have. */

@@ -27,6 +27,9 @@ export interface Survey {
 const storedBytes = ({ state }: Stored) =>
 	[...state.blocks.values()].reduce((sum, { length }) => sum + length, 0);
 
+/** The slot that a volume is in. */
+export const slotOf = (name: string) => name.slice(0, name.indexOf("."));
+
 export class Store {
 	readonly backend: StorageBackend;
 	readonly checksum: Checksum;
@@ -94,6 +97,24 @@ export class Store {
 			await volume.close();
 			await this.backend.remove(name).catch(() => undefined);
 			throw error;
+		}
+	}
+
+	/**
+	 * Removes a model's volumes that are in none of the slots: files of older versions of it. What is in use stays
+	 * until the next time.
+	 */
+	async removeUnused(model: string, slots: ReadonlySet<string>): Promise<void> {
+		for (const name of await this.backend.list()) {
+			const slot = slotOf(name);
+			if (slots.has(slot) || (await this.look(name))?.head.model !== model) continue;
+			const release = await this.locks.tryAcquire(this.lockName(slot), "exclusive");
+			if (!release) continue;
+			try {
+				await this.backend.remove(name);
+			} finally {
+				await release();
+			}
 		}
 	}
 

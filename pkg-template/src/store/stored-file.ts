@@ -73,7 +73,8 @@ export class StoredFile implements CheckpointFile {
 	readonly #store: Store;
 	readonly #network: Network;
 	readonly #options: StoreOptions;
-	readonly #slot: string;
+	/** What the file is known by in the store. */
+	readonly slot: string;
 	/** The volume that the server has a newer version of. */
 	#outdated: string | undefined;
 
@@ -84,14 +85,14 @@ export class StoredFile implements CheckpointFile {
 		this.#store = store;
 		this.#network = network;
 		this.#options = options;
-		this.#slot = store.slot({ url: request.urls[0]!, sha256: request.sha256 });
+		this.slot = store.slot({ url: request.urls[0]!, sha256: request.sha256 });
 	}
 
 	async open(signal: AbortSignal | undefined): Promise<OpenedFile> {
 		if (!this.#request.isVolatile) {
 			const shared = await this.#lock("shared", signal);
 			try {
-				const { complete } = await this.#store.survey(this.#slot);
+				const { complete } = await this.#store.survey(this.slot);
 				if (complete && (await this.#isCurrent(complete, signal)))
 					return await this.#read(complete, shared, signal);
 			} catch (error) {
@@ -111,7 +112,7 @@ export class StoredFile implements CheckpointFile {
 
 	/** How many bytes of the file are stored, and how many it has, without opening it. */
 	async look(): Promise<{ stored: number; size?: number }> {
-		const { complete, partial } = await this.#store.survey(this.#slot);
+		const { complete, partial } = await this.#store.survey(this.slot);
 		if (complete) return { stored: complete.state.completeSize!, size: complete.state.completeSize };
 		if (partial?.state.head.kind !== "file") return { stored: 0 };
 		const stored = [...partial.state.blocks.values()].reduce((sum, { length }) => sum + length, 0);
@@ -122,14 +123,14 @@ export class StoredFile implements CheckpointFile {
 	async discard(): Promise<void> {
 		const release = await this.#lock("exclusive", undefined);
 		try {
-			await this.#store.removeOthers(this.#slot);
+			await this.#store.removeOthers(this.slot);
 		} finally {
 			await release();
 		}
 	}
 
 	async #lock(mode: LockMode, signal: AbortSignal | undefined): Promise<Release> {
-		const name = this.#store.lockName(this.#slot);
+		const name = this.#store.lockName(this.slot);
 		const free = await this.#store.locks.tryAcquire(name, mode);
 		if (free) return free;
 		const stop = followProgress(name, (progress) => this.#network.onWait(progress));
@@ -241,7 +242,7 @@ export class StoredFile implements CheckpointFile {
 
 	/** Downloads the file, or what is missing of it. The lock is held until the file has been read. */
 	async #fetch(release: Release, signal: AbortSignal | undefined): Promise<OpenedFile> {
-		const { complete, partial, absent } = await this.#store.survey(this.#slot);
+		const { complete, partial, absent } = await this.#store.survey(this.slot);
 		// Another tab may have stored it while this one waited.
 		if (complete && (await this.#isCurrent(complete, signal))) {
 			return this.#read(complete, release, signal);
@@ -319,7 +320,7 @@ export class StoredFile implements CheckpointFile {
 
 	/** A new entry; `undefined` where it cannot be stored, and need not be. */
 	async #create(remote: Remote): Promise<Entry | undefined> {
-		const { name, urls } = this.#request;
+		const { name, urls, isVolatile: isAuxiliary } = this.#request;
 		const { model } = this.#options;
 		try {
 			const size = remote.likelySize;
@@ -329,8 +330,8 @@ export class StoredFile implements CheckpointFile {
 			const { sha256, version } = remote;
 			const created = Date.now();
 			return await this.#store.create(
-				this.#slot,
-				fileRecord({ model, name, url: urls[0]!, ...version, sha256, created }),
+				this.slot,
+				fileRecord({ model, name, url: urls[0]!, ...version, sha256, created, isAuxiliary }),
 			);
 		} catch (error) {
 			this.#notStored(error, remote.likelySize);
@@ -356,7 +357,7 @@ export class StoredFile implements CheckpointFile {
 		release: Release,
 		signal: AbortSignal | undefined,
 	): AsyncGenerator<Uint8Array> {
-		const sender = new ProgressSender(this.#store.lockName(this.#slot));
+		const sender = new ProgressSender(this.#store.lockName(this.slot));
 		const downloader = new Downloader(entry, remote, signal, () =>
 			sender.send({ loadedBytes: entry.storedBytes, totalBytes: remote.likelySize }),
 		);
@@ -403,7 +404,7 @@ export class StoredFile implements CheckpointFile {
 	async #complete(entry: Entry, size: number): Promise<void> {
 		try {
 			await entry.finish(size);
-			await this.#store.removeOthers(this.#slot, entry.name);
+			await this.#store.removeOthers(this.slot, entry.name);
 		} catch (error) {
 			this.#notStored(error, size);
 		}
@@ -446,9 +447,9 @@ export class StoredFile implements CheckpointFile {
 		const { name, urls } = this.#request;
 		const { model } = this.#options;
 		try {
-			await this.#store.removeOthers(this.#slot);
+			await this.#store.removeOthers(this.slot);
 			const head = absentRecord({ model, name, url: urls[0]!, created: Date.now() });
-			await (await this.#store.create(this.#slot, head)).close();
+			await (await this.#store.create(this.slot, head)).close();
 		} catch {
 			// Only a later load without the network could have used it.
 		}
