@@ -29,7 +29,7 @@ async function fileRoute(path: string, headers: Record<string, string>): Promise
 }
 
 /** Serves folders: the longest prefix of the path names the folder. */
-export function serveFolders(folders: Record<string, string>, { isolated = false } = {}): Promise<TestServer> {
+export function serveFolders(folders: Record<string, string>, { isolated = true } = {}): Promise<TestServer> {
 	const prefixes = Object.keys(folders).sort((a, b) => b.length - a.length);
 	return startServer(async (_, path) => {
 		const prefix = prefixes.find((start) => path.startsWith(start));
