@@ -93,8 +93,8 @@ async function loadOnGpu(attempt: Attempt): Promise<Engine> {
 	const { wasmUrl: _, threads: __, access: ___, powerPreference, ...options } = attempt.options;
 	throwIfAborted(attempt.signal);
 	const found = await lookForGpu(powerPreference);
-	const advice = 'Use device "wasm", or "auto" to fall back by itself.';
-	if (found.kind === "none") throw new UnsupportedBrowserError(`${found.reason} ${advice}`);
+	const advice = attempt.isChoice ? "" : ' Use device "wasm", or "auto" to fall back by itself.';
+	if (found.kind === "none") throw new UnsupportedBrowserError(found.reason + advice);
 	if (found.isSoftware && attempt.isChoice) {
 		throw new UnsupportedBrowserError("WebGPU only has the processor, which is faster without it.");
 	}

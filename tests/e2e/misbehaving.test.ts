@@ -55,9 +55,10 @@ let paths = 0;
 /** Runs a test in a page of a profile of its own, with a path on the servers that no other test uses. */
 const alone = (run: (page: Page, path: string) => Promise<void>) => async (): Promise<void> => {
 	paths += 1;
+	const path = `/m${paths}/`;
 	const { context, page } = await freshPage(browser, `${server.origin}/app/page.html`);
 	try {
-		await run(page, `/m${paths}/`);
+		await run(page, path);
 	} finally {
 		await context.close();
 	}
