@@ -51,6 +51,7 @@ export class LocalEngine implements Engine {
 	readonly #instance: Instance;
 	readonly #stats: Omit<ModelStats, "memory">;
 	readonly #queue = new JobQueue();
+	readonly #team: Team;
 	readonly #endThreads: () => void;
 	#lost: SternaError | undefined;
 
@@ -63,6 +64,7 @@ export class LocalEngine implements Engine {
 	) {
 		this.#instance = instance;
 		this.#model = model;
+		this.#team = team;
 		this.#stats = { load, generations: 0, promptTokens: 0, completionTokens: 0 };
 		// Holds on to the threads only: a model that its user has forgotten can still be collected and freed.
 		this.#endThreads = () => team.terminate();
@@ -215,7 +217,9 @@ export class LocalEngine implements Engine {
 	async dispose(): Promise<void> {
 		await this.#queue.close(new AbortedError("The model was disposed of."));
 		this.#instance.offLost(this.#endThreads);
-		if (!this.#lost && !this.#instance.lost) this.#call((model) => model.free());
+		if (this.#lost || this.#instance.lost) return;
+		this.#call((model) => model.free());
+		await this.#team.ended();
 	}
 }
 

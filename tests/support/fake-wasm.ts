@@ -29,6 +29,8 @@ export interface FakeLog {
 	/** Seats of the threads that were started, and how many were ended from outside. */
 	seats: number[];
 	terminated: number;
+	/** What happens when a model is freed. */
+	whenFreed: (() => void)[];
 	/** How many times the module was instantiated, and how many times anew in the place of a lost one. */
 	instantiated: number;
 	resets: number;
@@ -200,6 +202,7 @@ class FakeModel implements WasmModel {
 
 	free(): void {
 		this.log.freed.push("model");
+		for (const act of this.log.whenFreed) act();
 	}
 }
 
@@ -208,7 +211,10 @@ export type FakeStart = ThreadReport | { type: "error"; message: string };
 
 /** A platform with a fake module that grants `threads` threads, and the log of what it was asked. */
 export function fakeWasm(threads = 1, start: FakeStart = { type: "ready" }) {
-	const log: FakeLog = { files: [], freed: [], seats: [], terminated: 0, instantiated: 0, resets: 0 };
+	const log: FakeLog = {
+		...{ files: [], freed: [], seats: [], whenFreed: [] },
+		...{ terminated: 0, instantiated: 0, resets: 0 },
+	};
 	class Loader extends FakeLoader {
 		constructor(options: LoaderOptions) {
 			super(log, options);
@@ -235,7 +241,11 @@ export function fakeWasm(threads = 1, start: FakeStart = { type: "ready" }) {
 		startThread({ seat }) {
 			log.seats.push(seat);
 			return {
-				onReport: (listener) => start.type !== "error" && setImmediate(listener, start),
+				onReport(listener) {
+					if (start.type === "error") return;
+					setImmediate(listener, start);
+					log.whenFreed.push(() => setImmediate(listener, { type: "ended" }));
+				},
 				onError: (listener) => start.type === "error" && setImmediate(listener, start.message),
 				terminate() {
 					log.terminated += 1;

@@ -12,23 +12,27 @@ export interface ThreadWorker {
 	terminate(): void;
 }
 
+/** How long a freed model's threads may take to end, in milliseconds. */
+const END_TIMEOUT = 1000;
+
 /** Starts one thread. */
 export type StartThread = (start: ThreadStart) => ThreadWorker;
 
 /** The threads of one model, besides the one that its engine runs in. */
 export class Team {
 	readonly #workers: ThreadWorker[];
+	readonly #states: ThreadState[];
 
 	private constructor(workers: ThreadWorker[]) {
 		this.#workers = workers;
+		this.#states = workers.map(follow);
 	}
 
 	/** Starts a thread for each seat, and waits until all work. */
 	static async start(starts: ThreadStart[], startThread: StartThread): Promise<Team> {
-		const workers = starts.map(startThread);
-		const team = new Team(workers);
+		const team = new Team(starts.map(startThread));
 		try {
-			await Promise.all(workers.map(ready));
+			await Promise.all(team.#states.map(({ ready }) => ready));
 		} catch (error) {
 			team.terminate();
 			throw error;
@@ -40,12 +44,36 @@ export class Team {
 	terminate(): void {
 		for (const worker of this.#workers) worker.terminate();
 	}
+
+	/**
+	 * Waits until the threads of a model that was freed have ended. A worker that ended before those that it had
+	 * started would leave them to the browser, which may take its time.
+	 */
+	async ended(): Promise<void> {
+		let timer: ReturnType<typeof setTimeout> | undefined;
+		const late = new Promise<"late">((resolve) => {
+			timer = setTimeout(resolve, END_TIMEOUT, "late");
+		});
+		const all = Promise.all(this.#states.map(({ ended }) => ended));
+		if ((await Promise.race([all, late])) === "late") this.terminate();
+		clearTimeout(timer);
+	}
 }
 
-function ready(worker: ThreadWorker): Promise<void> {
-	return new Promise((resolve, reject) => {
+interface ThreadState {
+	ready: Promise<void>;
+	ended: Promise<void>;
+}
+
+function follow(worker: ThreadWorker): ThreadState {
+	let end = () => {};
+	const ended = new Promise<void>((resolve) => {
+		end = resolve;
+	});
+	const ready = new Promise<void>((resolve, reject) => {
 		worker.onReport((report) => {
 			if (report.type === "ready") resolve();
+			else if (report.type === "ended") end();
 			else reject(new InternalError(`A thread did not start: ${report.message}. Set 'threads: 1'.`));
 		});
 		worker.onError((message) =>
@@ -57,4 +85,5 @@ function ready(worker: ThreadWorker): Promise<void> {
 			),
 		);
 	});
+	return { ready, ended };
 }
