@@ -4,7 +4,7 @@
 mod common;
 mod gpu_support;
 
-use gpu_support::{Random, gpu_test, open_variants};
+use gpu_support::{Random, gpu_test, open, open_variants};
 use sterna::backend::cpu::{Cpu, CpuInput, CpuTensor, scalar};
 use sterna::backend::gpu::Gpu;
 use sterna::backend::{AttentionInput, Backend, CacheShape, KvCache, KvFormat, Norm, RopeAngles, TokenIds};
@@ -182,65 +182,62 @@ gpu_test! {
     }
 
     async fn norms_agree_with_their_definition() {
-        for gpu in open_variants().await {
-            let mut random = Random::new(6);
-            for width in [1, 7, 64, 2561] {
-                let (x, weight) = (random.floats(2 * width), random.floats(width));
-                let identity = identity(width.min(40), width);
-                let table = gpu.upload_matrix(identity).unwrap();
-                let norm = gpu.upload_vector(weight.clone()).unwrap();
-                let input = gpu.norm_quantize(
-                    &gpu.tensor(width, &x),
-                    Norm { weight: &norm, eps: 1e-5 },
-                    LinearInput::Float,
-                );
-                let ours = gpu.read(&gpu.linear(&table, &input)).await.unwrap();
-                let shown = width.min(40);
-                for token in 0..2 {
-                    let wanted = scalar::rms_norm(&x[token * width..(token + 1) * width], &weight, 1e-5);
-                    assert_close(&ours[token * shown..(token + 1) * shown], &wanted[..shown], 4e-6, "RMSNorm");
-                }
+        let Some(gpu) = open().await else { return };
+        let mut random = Random::new(6);
+        for width in [1, 7, 64, 2561] {
+            let (x, weight) = (random.floats(2 * width), random.floats(width));
+            let identity = identity(width.min(40), width);
+            let table = gpu.upload_matrix(identity).unwrap();
+            let norm = gpu.upload_vector(weight.clone()).unwrap();
+            let input = gpu.norm_quantize(
+                &gpu.tensor(width, &x),
+                Norm { weight: &norm, eps: 1e-5 },
+                LinearInput::Float,
+            );
+            let ours = gpu.read(&gpu.linear(&table, &input)).await.unwrap();
+            let shown = width.min(40);
+            for token in 0..2 {
+                let wanted = scalar::rms_norm(&x[token * width..(token + 1) * width], &weight, 1e-5);
+                assert_close(&ours[token * shown..(token + 1) * shown], &wanted[..shown], 4e-6, "RMSNorm");
             }
         }
     }
 
     async fn embeddings_take_the_rows_asked_for() {
-        for gpu in open_variants().await {
-            let mut random = Random::new(5);
-            let codes = random.codes(150 * 130);
-            let scales = Scales::Group { size: 128, values: random.floats(300) };
-            let mut tables = vec![
-                Matrix::Ternary(TernaryMatrix::from_codes(150, 130, &codes, scales).unwrap()),
-                Matrix::Ternary(TernaryMatrix::from_codes(150, 130, &codes, Scales::Row(random.floats(150))).unwrap()),
-                Matrix::Int8(random.int8(150, 130)),
-                Matrix::Int4(random.int4(150, 130)),
-            ];
-            for encoding in [DenseEncoding::F32, DenseEncoding::F16, DenseEncoding::BF16] {
-                let mut matrix = DenseMatrix::zeroed(150, 130, encoding).unwrap();
-                encoding.encode(&random.floats(150 * 130), matrix.bytes_mut());
-                tables.push(Matrix::Dense(matrix));
-            }
-            for table in tables {
-                let uploaded = gpu.upload_matrix(table.clone()).unwrap();
-                let ids = [149, 0, 7, 131];
-                let ours = gpu.read(&gpu.embed(&uploaded, TokenIds::Given(&ids), 0)).await.unwrap();
-                let mut wanted = vec![0.0; 130];
-                for (token, id) in ids.into_iter().enumerate() {
-                    table.decode_row(id as usize, &mut wanted);
-                    assert_eq!(ours[token * 130..(token + 1) * 130], wanted);
-                }
+        let Some(gpu) = open().await else { return };
+        let mut random = Random::new(5);
+        let codes = random.codes(150 * 130);
+        let scales = Scales::Group { size: 128, values: random.floats(300) };
+        let mut tables = vec![
+            Matrix::Ternary(TernaryMatrix::from_codes(150, 130, &codes, scales).unwrap()),
+            Matrix::Ternary(TernaryMatrix::from_codes(150, 130, &codes, Scales::Row(random.floats(150))).unwrap()),
+            Matrix::Int8(random.int8(150, 130)),
+            Matrix::Int4(random.int4(150, 130)),
+        ];
+        for encoding in [DenseEncoding::F32, DenseEncoding::F16, DenseEncoding::BF16] {
+            let mut matrix = DenseMatrix::zeroed(150, 130, encoding).unwrap();
+            encoding.encode(&random.floats(150 * 130), matrix.bytes_mut());
+            tables.push(Matrix::Dense(matrix));
+        }
+        for table in tables {
+            let uploaded = gpu.upload_matrix(table.clone()).unwrap();
+            let ids = [149, 0, 7, 131];
+            let ours = gpu.read(&gpu.embed(&uploaded, TokenIds::Given(&ids), 0)).await.unwrap();
+            let mut wanted = vec![0.0; 130];
+            for (token, id) in ids.into_iter().enumerate() {
+                table.decode_row(id as usize, &mut wanted);
+                assert_eq!(ours[token * 130..(token + 1) * 130], wanted);
             }
         }
     }
 
     async fn attention_agrees_with_the_cpu() {
-        for gpu in open_variants().await {
-            for (heads, kv_heads, head_dim) in [(4, 2, 32), (3, 3, 6), (6, 1, 128), (20, 5, 64), (20, 1, 256)] {
-                check_attention(&gpu, (heads, kv_heads, head_dim), KvFormat::F32, false, 1e-5).await;
-            }
-            check_attention(&gpu, (4, 2, 32), KvFormat::F32, true, 1e-5).await;
-            check_attention(&gpu, (4, 2, 32), KvFormat::F16, false, 2e-3).await;
+        let Some(gpu) = open().await else { return };
+        for (heads, kv_heads, head_dim) in [(4, 2, 32), (3, 3, 6), (6, 1, 128), (20, 5, 64), (20, 1, 256)] {
+            check_attention(&gpu, (heads, kv_heads, head_dim), KvFormat::F32, false, 1e-5).await;
         }
+        check_attention(&gpu, (4, 2, 32), KvFormat::F32, true, 1e-5).await;
+        check_attention(&gpu, (4, 2, 32), KvFormat::F16, false, 2e-3).await;
     }
 }
 

@@ -17,14 +17,14 @@ use wasm_bindgen::JsValue;
 
 /// A loader on one of the devices.
 pub enum AnyLoader {
-    Cpu(Loader<Cpu>),
+    Cpu(Box<Loader<Cpu>>),
     Gpu(Box<Loader<Gpu>>),
 }
 
 /// An engine on one of the devices.
 pub enum AnyEngine {
-    Cpu(Engine<Cpu>),
-    Gpu(Engine<Gpu>),
+    Cpu(Box<Engine<Cpu>>),
+    Gpu(Box<Engine<Gpu>>),
 }
 
 /// The same expression for whichever device it is.
@@ -66,7 +66,7 @@ impl AnyEngine {
 }
 
 /// Where a model's engine is while no step has taken it along.
-pub type Slot = Rc<Cell<Option<Box<AnyEngine>>>>;
+pub type Slot = Rc<Cell<Option<AnyEngine>>>;
 
 /// What a future gives, where it is ready at once; else a promise of it. The CPU is always ready, so that a trap
 /// in it reaches the caller and is not lost in a promise that never settles.

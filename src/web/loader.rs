@@ -102,7 +102,7 @@ impl Loader {
     pub fn new(options: JsValue) -> JsResult<Loader> {
         let options: LoaderOptions = from_js(options, NOT_UNDERSTOOD)?;
         let cpu = Cpu::with_threads(options.threads.0);
-        let inner = AnyLoader::Cpu(EngineLoader::new(cpu.clone(), options.engine())?);
+        let inner = AnyLoader::Cpu(Box::new(EngineLoader::new(cpu.clone(), options.engine())?));
         Ok(Self { inner, cpu })
     }
 
@@ -182,8 +182,8 @@ impl Loader {
     pub fn finish(self) -> JsResult<JsValue> {
         at_once_or_promise(async {
             let engine = match self.inner {
-                AnyLoader::Cpu(loader) => AnyEngine::Cpu(loader.finish().await?),
-                AnyLoader::Gpu(loader) => AnyEngine::Gpu(loader.finish().await?),
+                AnyLoader::Cpu(loader) => AnyEngine::Cpu(Box::new(loader.finish().await?)),
+                AnyLoader::Gpu(loader) => AnyEngine::Gpu(Box::new(loader.finish().await?)),
             };
             Ok(Model::new(engine).into())
         })

@@ -110,7 +110,7 @@ impl Model {
                 rejected_kernels,
                 threads,
             };
-            Self { info, text, engine: Rc::new(Cell::new(Some(Box::new(engine)))) }
+            Self { info, text, engine: Rc::new(Cell::new(Some(engine))) }
         })
     }
 
@@ -124,7 +124,7 @@ impl Model {
 }
 
 /// Takes the engine along for a step.
-fn take(slot: &Slot) -> JsResult<Box<AnyEngine>> {
+fn take(slot: &Slot) -> JsResult<AnyEngine> {
     slot.take().ok_or_else(|| invalid!("a step is still running: wait for its promise first").into())
 }
 

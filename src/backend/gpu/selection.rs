@@ -112,10 +112,11 @@ struct SmallResult {
 }
 
 /// A prompt, then two tokens one by one.
-async fn run_small<B: Backend>(backend: &B, config: &ModelConfig, kv_format: KvFormat) -> Result<SmallResult>
-where
-    B: Clone,
-{
+async fn run_small<B: Backend + Clone>(
+    backend: &B,
+    config: &ModelConfig,
+    kv_format: KvFormat,
+) -> Result<SmallResult> {
     let weights = small_weights(backend, config)?;
     let model = Transformer::new(backend.clone(), config.clone(), weights)?;
     let mut cache = backend.new_cache(model.cache_shape(kv_format))?;
