@@ -114,6 +114,30 @@ gpu_test! {
         }
     }
 
+    async fn matrices_that_came_in_parts_are_one() {
+        let Some(gpu) = open().await else { return };
+        let mut random = Random::new(12);
+        let parts = [70, 64, 9].map(|rows| Matrix::Int8(random.int8(rows, 130)));
+        let uploaded = parts.iter().map(|part| gpu.upload_matrix(part.clone()).unwrap()).collect();
+        let whole = gpu.stack(uploaded).unwrap();
+        let x = random.floats(2 * 130);
+        let input = gpu.quantize(gpu.tensor(130, &x), LinearInput::Float);
+        let product = gpu.read(&gpu.linear(&whole, &input)).await.unwrap();
+        let rows = gpu.read(&gpu.embed(&whole, TokenIds::Given(&[3, 100, 142]), 0)).await.unwrap();
+        for (token, x) in x.chunks(130).enumerate() {
+            let wanted: Vec<f32> = parts.iter().flat_map(|part| scalar::linear(part, x)).collect();
+            assert_close(&product[token * 143..(token + 1) * 143], &wanted, 4e-6, "parts");
+        }
+        let mut wanted = vec![0.0; 130];
+        for (token, (part, row)) in [(0, 3), (1, 30), (2, 8)].into_iter().enumerate() {
+            parts[part].decode_row(row, &mut wanted);
+            assert_eq!(rows[token * 130..(token + 1) * 130], wanted);
+        }
+        let ternary = gpu.upload_matrix(random.ternary(8, 130)).unwrap();
+        let error = gpu.stack(vec![ternary, whole]).err().unwrap();
+        assert_eq!(error.code(), "invalid_argument");
+    }
+
     async fn several_linears_and_residuals_share_a_dispatch() {
         for gpu in open_variants().await {
             let mut random = Random::new(3);

@@ -35,6 +35,7 @@ impl LoaderOptions {
                 activations: self.activations,
                 i2s_layout: self.i2s_layout,
                 embedding: self.embedding,
+                ..Default::default()
             },
         }
     }

@@ -41,6 +41,7 @@ pub use tensor::CpuTensor;
 
 use super::{AttentionInput, Backend, CacheShape, KvFormat, Norm, RopeAngles, TokenIds};
 use crate::Result;
+use crate::error::invalid;
 use crate::generate::sampler::{Sampler, SamplerOptions};
 use crate::model::{Activation, LinearInput, ModelConfig, RopeFrequencies};
 use crate::quant::Matrix;
@@ -87,6 +88,7 @@ impl Cpu {
 impl Backend for Cpu {
     const PREFILL_CHUNK: usize = 16;
     const IN_FLIGHT: usize = 1;
+    const PART_BYTES: Option<usize> = None;
 
     type Matrix = Matrix;
     type Vector = Vec<f32>;
@@ -103,6 +105,15 @@ impl Backend for Cpu {
 
     fn upload_matrix(&self, matrix: Matrix) -> Result<Matrix> {
         Ok(matrix)
+    }
+
+    fn stack(&self, parts: Vec<Matrix>) -> Result<Matrix> {
+        match <[Matrix; 1]>::try_from(parts) {
+            Ok([whole]) => Ok(whole),
+            Err(parts) => {
+                Err(invalid!("{} parts of a matrix were given where one is kept whole", parts.len()))
+            }
+        }
     }
 
     fn upload_vector(&self, vector: Vec<f32>) -> Result<Vec<f32>> {
