@@ -6,7 +6,7 @@ mod gpu_support;
 use common::{load_files_on, now};
 use gpu_support::{EMBEDDED, Random, gpu_test, open, open_with};
 use sterna::backend::cpu::Cpu;
-use sterna::backend::gpu::{DeviceOptions, Gpu, InputPreparation, IntegerDot, Team, Variants};
+use sterna::backend::gpu::{DeviceOptions, Gpu};
 use sterna::backend::{Backend, KvFormat};
 use sterna::checkpoint::ReadOptions;
 use sterna::engine::Engine;
@@ -234,12 +234,7 @@ gpu_test! {
     }
 
     async fn a_steady_step_is_one_submit_and_creates_nothing() {
-        let variants = Variants {
-            team: Team::Lane,
-            dot: IntegerDot::Packed,
-            preparation: InputPreparation::Inline,
-        };
-        let Some(gpu) = open_with(&DeviceOptions::default(), Some(variants)).await else { return };
+        let Some(gpu) = open().await else { return };
         let mut engine = load_files_on(gpu.clone(), EMBEDDED, ReadOptions::default()).await;
         let layers = engine.config().num_layers;
         for temperature in [0.0, 0.8] {
@@ -266,6 +261,15 @@ gpu_test! {
             assert!(after.bytes_read - before.bytes_read <= 16 * steps as u64);
             assert_eq!(after.created, before.created);
         }
+    }
+
+    async fn kernels_are_chosen_among_those_that_give_right_results() {
+        let Some(gpu) = open_with(&DeviceOptions::default(), None).await else { return };
+        let mut engine = load_files_on(gpu.clone(), EMBEDDED, ReadOptions::default()).await;
+        assert_eq!(gpu.rejected(), [""; 0]);
+        let prompt = chat(&engine, "What is the capital of France?");
+        let options = GenerationOptions { temperature: Some(0.0), max_tokens: Some(20), ..Default::default() };
+        assert!(generate(&mut engine, &prompt, &options).await.text.contains("Paris"), "{}", gpu.kernel_name());
     }
 
     async fn a_lost_device_is_told() {

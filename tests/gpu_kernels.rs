@@ -11,9 +11,23 @@ use sterna::backend::{AttentionInput, Backend, CacheShape, KvCache, KvFormat, No
 use sterna::model::{Activation, LinearInput, ModelConfig, Rope, RopeFrequencies, RopeScaling};
 use sterna::quant::{DenseEncoding, DenseMatrix, Matrix, Scales, TernaryMatrix};
 
+/// A browser's software GPU takes its time to compile kernels, and there are few odd sizes that it could get
+/// wrong where a native one does not.
+const IN_BROWSER: bool = cfg!(target_arch = "wasm32");
+
 /// `(rows, cols)`: slab, group and chunk borders, and the odd sizes beside them.
-const SHAPES: [(usize, usize); 9] =
-    [(1, 1), (3, 5), (9, 65), (127, 63), (129, 320), (136, 100), (256, 864), (300, 1408), (17, 6912)];
+const SHAPES: &[(usize, usize)] = if IN_BROWSER {
+    &[(3, 5), (129, 320), (17, 6912)]
+} else {
+    &[(1, 1), (3, 5), (9, 65), (127, 63), (129, 320), (136, 100), (256, 864), (300, 1408), (17, 6912)]
+};
+
+/// `(heads, kv_heads, head_dim)`
+const HEADS: &[(usize, usize, usize)] = if IN_BROWSER {
+    &[(6, 1, 128)]
+} else {
+    &[(4, 2, 32), (3, 3, 6), (6, 1, 128), (20, 5, 64), (20, 1, 256)]
+};
 
 fn all_scales(rows: usize, cols: usize, random: &mut Random) -> Vec<Scales> {
     let mut scales = vec![Scales::Tensor(0.37), Scales::Row(random.floats(rows))];
@@ -42,7 +56,7 @@ gpu_test! {
     async fn ternary_sums_are_exact() {
         for gpu in open_variants().await {
             let mut random = Random::new(1);
-            for (rows, cols) in SHAPES {
+            for &(rows, cols) in SHAPES {
                 let codes = random.codes(rows * cols);
                 let matrix = TernaryMatrix::from_codes(rows, cols, &codes, Scales::Tensor(1.0)).unwrap();
                 for tokens in [1, 6] {
@@ -67,7 +81,7 @@ gpu_test! {
     async fn ternary_linears_agree_with_their_definition() {
         for gpu in open_variants().await {
             let mut random = Random::new(2);
-            for (rows, cols) in SHAPES {
+            for &(rows, cols) in SHAPES {
                 for scales in all_scales(rows, cols, &mut random) {
                     let what = format!("{rows}×{cols} {:?} {}", std::mem::discriminant(&scales), gpu.kernel_name());
                     let codes = random.codes(rows * cols);
@@ -257,8 +271,8 @@ gpu_test! {
 
     async fn attention_agrees_with_the_cpu() {
         let Some(gpu) = open().await else { return };
-        for (heads, kv_heads, head_dim) in [(4, 2, 32), (3, 3, 6), (6, 1, 128), (20, 5, 64), (20, 1, 256)] {
-            check_attention(&gpu, (heads, kv_heads, head_dim), KvFormat::F32, false, 1e-5).await;
+        for &heads in HEADS {
+            check_attention(&gpu, heads, KvFormat::F32, false, 1e-5).await;
         }
         check_attention(&gpu, (4, 2, 32), KvFormat::F32, true, 1e-5).await;
         check_attention(&gpu, (4, 2, 32), KvFormat::F16, false, 2e-3).await;
