@@ -249,7 +249,8 @@ class LocalEngine implements Engine {
 	async dispose(): Promise<void> {
 		await this.#queue.close(new AbortedError("The model was disposed of."));
 		this.#instance.offLost(this.#endThreads);
-		if (!this.#lost && !this.#instance.lost) this.#call((model) => model.free());
+		// What a trap left is not touched; what a lost GPU left is.
+		if (this.#lost?.code !== "internal" && !this.#instance.lost) this.#model.free();
 	}
 }
 
