@@ -8,6 +8,7 @@ import { run } from "./lib/run.mjs";
 /** Builds the page and returns the folder it is in: static files that work under any path of any server. */
 export async function buildPage() {
 	run("tsc", ["--project", inRoot("www")]);
+	run("tsc", ["--project", inRoot("www", "tsconfig.worker.json")]);
 	const { build } = await import("vite");
 	await build({ configFile: inRoot("www", "vite.config.mjs"), logLevel: "warn" });
 	return inRoot("www", "dist");

@@ -192,8 +192,6 @@ fn what_sterna_does_not_run_is_refused_by_name() {
     assert_error(&broken(|file| file.version = 3u32.swap_bytes()), "unsupported_format", &["big-endian"]);
     let error = broken(|file| file.set("llama.expert_count", Meta::U32(8)));
     assert_error(&error, "unsupported_format", &["experts"]);
-    let error = broken(|file| file.set("split.count", Meta::U32(3)));
-    assert_error(&error, "unsupported_format", &["merge"]);
     let error = broken(|file| file.set("llama.rope.dimension_count", Meta::U32(8)));
     assert_error(&error, "unsupported_format", &["rope.dimension_count"]);
     let error = broken(|file| file.set("llama.rope.scaling.type", Meta::Text("longrope".into())));

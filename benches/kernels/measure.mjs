@@ -109,19 +109,25 @@ export function measureCase(engines, [shape, rows, cols], test, rounds) {
 	});
 }
 
-/** Layers that take turns, more than any cache keeps, and the tokens that their keys and values are of. */
-const LAYERS = { count: 16, context: 512 };
+/** Layers that take turns: more than any cache keeps. */
+const LAYERS = 16;
+
+/** Tokens that keys and values are of, and tokens that are computed. */
+export const LAYER_CASES = [
+	{ name: "decode", context: 512, tokens: 1 },
+	{ name: "prefill", context: 1, tokens: 48 },
+];
 
 /**
- * A whole layer of 2B-4T in decoding and its matrix products alone, for every engine in turn. Gives an entry an
- * engine: ms of a layer (p25), of its products, and the share of the rest.
+ * A whole layer of 2B-4T and its matrix products alone, for every engine in turn. Gives an entry an engine: ms of a
+ * layer (p25), of its products, and the share of the rest.
  */
-export function measureLayer(engines, rounds) {
+export function measureLayer(engines, { name: what, context, tokens }, rounds) {
 	const samples = Object.keys(engines).map((name) => ({ name, layer: [], products: [] }));
-	for (const engine of Object.values(engines)) engine.make_layers(LAYERS.count, LAYERS.context);
-	for (let round = 0; round < rounds; round++) {
-		const index = round % LAYERS.count;
-		const other = (index + LAYERS.count / 2) % LAYERS.count;
+	for (const engine of Object.values(engines)) engine.make_layers(LAYERS, context, tokens);
+	for (let round = 0; round < (tokens > 1 ? rounds / 4 : rounds); round++) {
+		const index = round % LAYERS;
+		const other = (index + LAYERS / 2) % LAYERS;
 		for (const { name, layer, products } of samples) {
 			layer.push(time(() => engines[name].run_layer(index)));
 			products.push(time(() => engines[name].run_products(other)));
@@ -131,7 +137,9 @@ export function measureLayer(engines, rounds) {
 		const [layerMs, productsMs] = [layer, products].map((list) => quantile(list, 0.25));
 		return {
 			engine: name,
-			context: LAYERS.context,
+			what,
+			context,
+			tokens,
 			layerMs,
 			productsMs,
 			restShare: 1 - productsMs / layerMs,

@@ -11,7 +11,7 @@ import { findChromium } from "../../scripts/lib/browser.mjs";
 import { inRoot, targetDir } from "../../scripts/lib/paths.mjs";
 import { run } from "../../scripts/lib/run.mjs";
 import { VARIANTS, variantEnv } from "../../scripts/lib/wasm-variants.mjs";
-import { belongs, CASES, instantiate, measureCase, measureLayer, SHAPES } from "./measure.mjs";
+import { belongs, CASES, instantiate, LAYER_CASES, measureCase, measureLayer, SHAPES } from "./measure.mjs";
 
 const { values: options } = parseArgs({
 	allowNegative: true,
@@ -56,7 +56,8 @@ async function inNode() {
 		engines[name] = await instantiate(await WebAssembly.compile(bytes));
 	}
 	const results = plan.flatMap(({ shape, test }) => report(measureCase(engines, shape, test, rounds)));
-	return { results, layers: options.layer ? reportLayers(measureLayer(engines, rounds)) : undefined };
+	const measure = (test) => reportLayers(measureLayer(engines, test, rounds));
+	return { results, layers: options.layer ? LAYER_CASES.flatMap(measure) : undefined };
 }
 
 /** Serves the benchmark page; isolation gives it a clock of 5 µs. */
@@ -94,14 +95,20 @@ async function inChromium() {
 				engines[name] = await instantiate(await WebAssembly.compileStreaming(fetch(`/${name}.wasm`)));
 			}
 			globalThis.measure = ({ shape, test, rounds }) => measureCase(engines, shape, test, rounds);
-			globalThis.measureLayer = (rounds) => measureLayer(engines, rounds);
+			globalThis.measureLayer = ({ test, rounds }) => measureLayer(engines, test, rounds);
 		}, Object.keys(files));
 		const results = [];
 		for (const entry of plan) {
 			results.push(...report(await page.evaluate((entry) => globalThis.measure(entry), entry)));
 		}
 		if (!options.layer) return { results };
-		return { results, layers: reportLayers(await page.evaluate((n) => globalThis.measureLayer(n), rounds)) };
+		const layers = [];
+		for (const test of LAYER_CASES) {
+			layers.push(
+				...reportLayers(await page.evaluate((plan) => globalThis.measureLayer(plan), { test, rounds })),
+			);
+		}
+		return { results, layers };
 	} finally {
 		await browser.close();
 		server.close();
@@ -128,10 +135,10 @@ function report(rows) {
 }
 
 function reportLayers(rows) {
-	for (const { engine, context, layerMs, productsMs, restShare } of rows) {
+	for (const { engine, what, context, tokens, layerMs, productsMs, restShare } of rows) {
 		console.log(
 			[
-				`layer after ${context} tokens`.padEnd(45),
+				`layer, ${what}: ${tokens} after ${context}`.padEnd(45),
 				engine.padEnd(8),
 				`${layerMs.toFixed(3)} ms`.padStart(11),
 				`products ${productsMs.toFixed(3)} ms`.padStart(20),

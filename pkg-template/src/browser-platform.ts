@@ -3,7 +3,8 @@
 import { threads as detectThreads } from "wasm-feature-detect";
 import { NetworkError } from "./errors.js";
 import { Instance, Instances } from "./instances.js";
-import type { Platform } from "./local-engine.js";
+import type { Platform } from "./platform.js";
+import { openStore } from "./store/open-store.js";
 import { threadCount } from "./threads/count.js";
 import { sharedMemory } from "./threads/memory.js";
 import type { StartThread } from "./threads/team.js";
@@ -85,9 +86,10 @@ const startThread: StartThread = (start) => {
 const instances = new Instances();
 
 /** The platform of a page or a worker. A failed start is tried anew by the next load. */
-export function browserPlatform(fetcher: typeof fetch = (...args) => fetch(...args)): Platform {
+export function browserPlatform(): Platform {
 	return {
-		fetch: fetcher,
+		fetch: (...args) => fetch(...args),
+		openStore,
 		startThread,
 		async instantiate(wasmUrl, wanted) {
 			const threads = await grantThreads(wanted);

@@ -1,8 +1,18 @@
 // The engine's interface: what the public model needs, whether the engine runs in this thread or in a
 // worker. Arguments and results are plain data.
 
+import type { AccessSettings } from "./files/access.js";
 import type { SourceSpec } from "./files/source.js";
-import type { Delta, GenerationResult, LoadProgress, Message, ModelInfo, ModelStats } from "./types.js";
+import type { Gate } from "./net/gate.js";
+import type {
+	Delta,
+	Estimate,
+	GenerationResult,
+	LoadProgress,
+	Message,
+	ModelInfo,
+	ModelStats,
+} from "./types.js";
 import type { GpuOptions, LoaderOptions, WasmGenerationOptions } from "./wasm-api.js";
 
 /** How an engine loads. */
@@ -15,6 +25,8 @@ export interface EngineLoadOptions extends Omit<LoaderOptions, "threads" | "gpu"
 	wasmUrl?: string;
 	/** How many threads are wanted. */
 	threads: "auto" | number;
+	/** How files are got and kept. */
+	access: AccessSettings;
 }
 
 /** What can compute. */
@@ -35,9 +47,18 @@ export interface CallContext<Event> {
 	onEvent?: (event: Event) => void;
 }
 
+/** Pausing a load, and how it fetches. */
+export interface LoadContext extends CallContext<LoadProgress> {
+	gate?: Gate;
+	/** In place of the global one. */
+	fetch?: typeof fetch;
+}
+
 /** Starts engines. */
 export interface EngineHost {
-	load(source: SourceSpec, options: EngineLoadOptions, context: CallContext<LoadProgress>): Promise<Engine>;
+	load(source: SourceSpec, options: EngineLoadOptions, context: LoadContext): Promise<Engine>;
+	/** What a load would take. */
+	estimate(source: SourceSpec, options: EngineLoadOptions, context: LoadContext): Promise<Estimate>;
 }
 
 /** A loaded model. Long calls wait for their turn; the others do not. */

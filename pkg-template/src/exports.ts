@@ -1,5 +1,6 @@
 // What both entries of the package export beside `loadModel`.
 
+export type { Cache } from "./cache.js";
 export { capabilities } from "./capabilities.js";
 export {
 	AbortedError,
@@ -18,6 +19,7 @@ export {
 	UnsupportedFormatError,
 } from "./errors.js";
 export type { Model } from "./model.js";
+export type { ModelLoad } from "./model-load.js";
 export type { ChatStream } from "./stream.js";
 export type * from "./types.js";
 

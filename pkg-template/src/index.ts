@@ -2,13 +2,14 @@
 
 import { browserPlatform } from "./browser-platform.js";
 import type { EngineHost } from "./engine.js";
-import { InvalidArgumentError, UnsupportedBrowserError } from "./errors.js";
-import { loadModelIn } from "./load-model.js";
-import type { Model } from "./model.js";
-import type { LoadOptions, ModelSource } from "./types.js";
+import { UnsupportedBrowserError } from "./errors.js";
+import { estimateIn, loadModelIn, type Surroundings } from "./load-model.js";
+import type { ModelLoad } from "./model-load.js";
+import type { Estimate, EstimateOptions, LoadOptions, ModelSource } from "./types.js";
 import { workerHost } from "./worker/client.js";
 import { moduleWorker, scriptUrl } from "./worker/module-worker.js";
 
+export { cache } from "./cache.js";
 export * from "./exports.js";
 
 const createWorker = () =>
@@ -19,21 +20,22 @@ const createWorker = () =>
 		() => new Worker(new URL("./worker.js", import.meta.url), { type: "module", name: "sterna" }),
 	);
 
-async function host({ worker = true, fetch }: LoadOptions): Promise<EngineHost> {
+async function host({ worker = true }: LoadOptions): Promise<EngineHost> {
 	if (!worker) {
-		const { localHost } = await import("./local-engine.js");
-		return localHost(browserPlatform(fetch));
-	}
-	if (fetch) {
-		throw new InvalidArgumentError(
-			"loadModel: a 'fetch' function cannot be given to a worker; set 'worker: false' with it.",
-		);
+		const { localHost } = await import("./local-host.js");
+		return localHost(browserPlatform());
 	}
 	if (typeof Worker !== "function") {
 		throw new UnsupportedBrowserError("There are no Web Workers here: set 'worker: false'.");
 	}
 	return workerHost(createWorker, scriptUrl("worker.js", import.meta.url));
 }
+
+const surroundings: Surroundings = {
+	hasFileSystem: false,
+	host,
+	persist: async () => navigator.storage?.persist?.(),
+};
 
 /**
  * Loads a model.
@@ -43,13 +45,30 @@ async function host({ worker = true, fetch }: LoadOptions): Promise<EngineHost> 
  * const { text } = await model.chat([{ role: "user", content: "What is the capital of France?" }]);
  * ```
  *
- * In a browser the model runs in a Web Worker of its own; in Node in-process.
+ * In a browser the model runs in a Web Worker of its own, and what it is loaded from is kept for the next visit;
+ * in Node it runs in-process, and nothing is kept.
  *
- * @param source a URL, `hf:` reference, `File`, list of `File`s, `Blob`, bytes, or in Node a path
- * @returns the model, ready to use; {@link Model.dispose} frees it
- * @throws SternaError with the code `network`, `unsupported_format`, `corrupt_file`, `out_of_memory`,
- * `invalid_argument` (also for options that do not exist), `unsupported_browser`, `aborted` or `internal`
+ * @returns a promise of the model, ready to use, that can also be paused, resumed and aborted;
+ * {@link Model.dispose} frees the model
+ * @throws SternaError (the promise rejects) with the code `network`, `unsupported_format`, `corrupt_file`,
+ * `integrity_mismatch`, `quota_exceeded`, `out_of_memory`, `invalid_argument` (also for options that do not
+ * exist), `unsupported_browser`, `aborted` or `internal`
  */
-export function loadModel(source: ModelSource, options: LoadOptions = {}): Promise<Model> {
-	return loadModelIn({ hasFileSystem: false, host }, source, options);
+export function loadModel(source: ModelSource, options: LoadOptions = {}): ModelLoad {
+	return loadModelIn(surroundings, source, options);
+}
+
+/**
+ * What loading a model would take: bytes to download, memory, and whether it can be expected to run here. Only the
+ * headers of its files are read.
+ *
+ * ```ts
+ * const { fits, downloadBytes, advice } = await estimate("hf:owner/repo");
+ * if (!fits) show(advice.join(" "));
+ * ```
+ *
+ * @throws SternaError as {@link loadModel}
+ */
+export function estimate(source: ModelSource, options: EstimateOptions = {}): Promise<Estimate> {
+	return estimateIn(surroundings, source, options);
 }

@@ -1,39 +1,14 @@
-// `loadModel`, whatever the surroundings: checks the options and chooses where the engine runs.
+// `loadModel` and `estimate`, whatever the surroundings: check the options and choose where the engine runs.
 
 import { watcher } from "./callbacks.js";
-import { defined } from "./defined.js";
 import type { EngineHost } from "./engine.js";
-import { InvalidArgumentError } from "./errors.js";
-import { describeSource } from "./files/source.js";
+import { describeSource, modelName } from "./files/source.js";
+import { engineLoadOptions, hubEndpoint, LOAD_RULES, SOURCE_RULES } from "./load-options.js";
 import { Model } from "./model.js";
-import type { LoadOptions, ModelSource } from "./types.js";
-import { abortSignal, checkOptions, either, integer, ofType, oneOf, type Rule } from "./validate.js";
-
-const url: Rule = (value) => (value instanceof URL ? undefined : "must be a URL");
-
-const LOAD_RULES = {
-	device: oneOf("auto", "wasm", "webgpu"),
-	powerPreference: oneOf("auto", "high-performance", "low-power"),
-	contextLength: integer(1, 2 ** 32 - 1),
-	kvCache: oneOf("f32", "f16", "q8"),
-	activations: oneOf("auto", "int8", "float"),
-	embedding: oneOf("auto", "file", "f16", "q8", "q4"),
-	i2sLayout: oneOf("x86", "arm"),
-	threads: either(oneOf("auto"), integer(1)),
-	onProgress: ofType("function"),
-	signal: abortSignal,
-	fetch: ofType("function"),
-	worker: ofType("boolean"),
-	wasmUrl: either(ofType("string"), url),
-};
-
-/** The absolute address of the wasm modules. */
-function absolute(wasmUrl: string | URL, base: string | undefined): string {
-	if (URL.canParse(wasmUrl, base)) return new URL(wasmUrl, base).href;
-	throw new InvalidArgumentError(
-		`loadModel: the option 'wasmUrl' is not an address: '${wasmUrl}'. Give that of the folder with the package's .wasm files.`,
-	);
-}
+import { ModelLoad } from "./model-load.js";
+import type { Gate } from "./net/gate.js";
+import type { Estimate, EstimateOptions, LoadOptions, ModelSource } from "./types.js";
+import { checkOptions } from "./validate.js";
 
 /** Where engines can run. */
 export interface Surroundings {
@@ -41,30 +16,56 @@ export interface Surroundings {
 	hasFileSystem: boolean;
 	/** Chooses the host for the options, or refuses them. */
 	host(options: LoadOptions): EngineHost | Promise<EngineHost>;
+	/** Asks that what is stored is not evicted. */
+	persist?(): Promise<unknown>;
 }
 
 /** Loads a model in the given surroundings. */
-export async function loadModelIn(
+export function loadModelIn(
 	surroundings: Surroundings,
 	source: ModelSource,
 	options: LoadOptions,
+): ModelLoad {
+	return new ModelLoad(options?.signal, (signal, gate) => load(surroundings, source, options, signal, gate));
+}
+
+async function load(
+	surroundings: Surroundings,
+	source: ModelSource,
+	options: LoadOptions,
+	signal: AbortSignal,
+	gate: Gate,
 ): Promise<Model> {
 	checkOptions("loadModel", options, LOAD_RULES);
-	const { contextLength, kvCache, activations, embedding, i2sLayout, wasmUrl, signal, onProgress } = options;
-	const { device = "auto", powerPreference = "auto", threads = "auto" } = options;
-	const spec = describeSource(source, surroundings.hasFileSystem);
+	// A drop's data is gone after the first await.
+	const describing = describeSource(source, {
+		hasFileSystem: surroundings.hasFileSystem,
+		endpoint: hubEndpoint(options),
+	});
+	const spec = await describing;
+	if (typeof options.cache === "object" && options.cache.persist) await surroundings.persist?.();
 	const host = await surroundings.host(options);
-	const base = globalThis.document?.baseURI ?? globalThis.location?.href;
-	const engine = await host.load(
-		spec,
-		{
-			...defined({ contextLength, kvCache, activations, embedding, i2sLayout }),
-			device,
-			powerPreference,
-			threads,
-			wasmUrl: wasmUrl === undefined ? undefined : absolute(wasmUrl, base),
-		},
-		{ signal, onEvent: watcher(onProgress) },
-	);
+	const engine = await host.load(spec, engineLoadOptions(options, modelName(spec)), {
+		signal,
+		gate,
+		fetch: options.fetch,
+		onEvent: watcher(options.onProgress),
+	});
 	return new Model(engine);
+}
+
+/** Estimates a load in the given surroundings. */
+export async function estimateIn(
+	surroundings: Surroundings,
+	source: ModelSource,
+	options: EstimateOptions,
+): Promise<Estimate> {
+	checkOptions("estimate", options, SOURCE_RULES);
+	const spec = await describeSource(source, {
+		hasFileSystem: surroundings.hasFileSystem,
+		endpoint: hubEndpoint(options),
+	});
+	const host = await surroundings.host(options);
+	const { signal, fetch } = options;
+	return host.estimate(spec, engineLoadOptions(options, modelName(spec)), { signal, fetch });
 }

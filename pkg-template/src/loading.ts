@@ -1,57 +1,11 @@
 // Streams a checkpoint's bytes into the wasm loader, reporting progress and stopping between two pieces.
 
-import { CorruptFileError, throwIfAborted } from "./errors.js";
-import type { Checkpoint, CheckpointFile } from "./files/checkpoint.js";
-import { refusal } from "./files/checkpoint.js";
+import { CorruptFileError, throwIfAborted, toSternaError } from "./errors.js";
+import { type Checkpoint, type CheckpointFile, refusal, type SideFile } from "./files/checkpoint.js";
 import { sniff } from "./files/sniff.js";
-import type { LoadProgress } from "./types.js";
+import type { ProgressMeter } from "./progress.js";
 import type { WasmLoader } from "./wasm-api.js";
 import { yieldToEventLoop } from "./yield.js";
-
-/** The least time between two progress reports of one phase, in milliseconds. */
-const REPORT_INTERVAL = 50;
-
-/** Counts bytes and reports them, not too often. */
-class ProgressMeter {
-	#loaded = 0;
-	#total: number | undefined;
-	#reported = Number.NEGATIVE_INFINITY;
-	readonly #report: ((progress: LoadProgress) => void) | undefined;
-
-	constructor(report: ((progress: LoadProgress) => void) | undefined) {
-		this.#report = report;
-	}
-
-	get loaded(): number {
-		return this.#loaded;
-	}
-
-	/** Sets the total, from the sizes of everything that is left; one unknown size makes it unknown. */
-	remaining(sizes: (number | undefined)[]): void {
-		this.#total = sizes.reduce<number | undefined>(
-			(total, size) => (total === undefined || size === undefined ? undefined : total + size),
-			this.#loaded,
-		);
-	}
-
-	advance(bytes: number, file: string): void {
-		this.#loaded += bytes;
-		const now = performance.now();
-		if (now - this.#reported < REPORT_INTERVAL) return;
-		this.#reported = now;
-		this.enter("download", file);
-	}
-
-	enter(phase: LoadProgress["phase"], file?: string): void {
-		// A server may have said less than it sent; a fraction above 1 would help nobody.
-		const total = this.#total === undefined ? undefined : Math.max(this.#total, this.#loaded);
-		const fraction = phase === "ready" ? 1 : total ? this.#loaded / total : undefined;
-		this.#report?.({ phase, file, loadedBytes: this.#loaded, totalBytes: total, fraction });
-	}
-}
-
-/** A small file that was read whole. */
-type SideFile = Awaited<ReturnType<Checkpoint["sideFiles"]>>[number];
 
 /** Pushes a side file. */
 export function pushSideFile(loader: WasmLoader, { name, bytes }: SideFile): void {
@@ -68,7 +22,7 @@ export async function pushWeights(
 	loader: WasmLoader,
 	file: CheckpointFile,
 	signal: AbortSignal | undefined,
-	onPiece: (bytes: number) => boolean,
+	onPiece: (bytes: number) => boolean | Promise<boolean>,
 ): Promise<void> {
 	const { size, pieces } = await file.open(signal);
 	let isBegun = false;
@@ -80,11 +34,24 @@ export async function pushWeights(
 			isBegun = true;
 		}
 		loader.push(piece);
-		if (onPiece(piece.length)) return;
+		if (await onPiece(piece.length)) return;
 		await yieldToEventLoop();
 		throwIfAborted(signal);
 	}
 	if (!isBegun) throw new CorruptFileError(`${file.name} is empty: get the file again.`);
+}
+
+/** Does something with a file; when the file turns out to be damaged, its stored copy is not used again. */
+async function reading(
+	file: Pick<CheckpointFile, "discard">,
+	work: () => void | Promise<void>,
+): Promise<void> {
+	try {
+		await work();
+	} catch (error) {
+		if (toSternaError(error).code === "corrupt_file") await file.discard?.().catch(() => undefined);
+		throw error;
+	}
 }
 
 /**
@@ -96,32 +63,37 @@ export async function feedCheckpoint(
 	loader: WasmLoader,
 	checkpoint: Checkpoint,
 	signal: AbortSignal | undefined,
-	onProgress: ((progress: LoadProgress) => void) | undefined,
+	meter: ProgressMeter,
 ): Promise<number> {
-	const meter = new ProgressMeter(onProgress);
-	meter.enter("download");
 	for (const file of await checkpoint.sideFiles(signal)) {
 		throwIfAborted(signal);
-		pushSideFile(loader, file);
-		meter.advance(file.bytes.length, file.name);
+		await reading(file, () => pushSideFile(loader, file));
+		meter.addCached(file.cachedBytes);
+		meter.advance(file.bytes.length);
 	}
 	const weights = await checkpoint.weights(loader.shards(), signal);
 	const remaining = new Map(weights.map((file) => [file, file.size]));
 	for (const file of weights) {
 		const measured: CheckpointFile = {
-			...file,
+			name: file.name,
 			async open(signal) {
-				const stream = await file.open(signal);
-				remaining.set(file, stream.size ?? file.size);
+				const opened = await file.open(signal);
+				const size = opened.size ?? opened.likelySize ?? file.size;
+				remaining.set(file, size);
 				meter.remaining([...remaining.values()]);
-				return stream;
+				meter.addCached(opened.cachedBytes);
+				meter.enter(opened.cachedBytes === size ? "read" : "download", file.name);
+				return opened;
 			},
 		};
-		await pushWeights(loader, measured, signal, (bytes) => {
-			meter.advance(bytes, file.name);
-			return false;
+		await reading(file, async () => {
+			await pushWeights(loader, measured, signal, async (bytes) => {
+				meter.advance(bytes);
+				await meter.gate?.opened(signal);
+				return false;
+			});
+			loader.endFile();
 		});
-		loader.endFile();
 		remaining.delete(file);
 	}
 	meter.enter("load");

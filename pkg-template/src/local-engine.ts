@@ -1,55 +1,20 @@
 // The engine in this thread, over the wasm module: a loop of short steps that gives the event loop a turn
 // between any two, so that aborts get through.
 
-import type {
-	CallContext,
-	Device,
-	Engine,
-	EngineHost,
-	EngineLoadOptions,
-	EvaluationKind,
-	Prompt,
-} from "./engine.js";
+import type { CallContext, Engine, EvaluationKind, Prompt } from "./engine.js";
 import {
 	AbortedError,
-	InternalError,
 	InvalidArgumentError,
 	OutOfMemoryError,
 	type SternaError,
-	type SternaErrorCode,
 	throwIfAborted,
-	toSternaError,
-	UnsupportedBrowserError,
 } from "./errors.js";
-import type { Checkpoint } from "./files/checkpoint.js";
-import { type OpenContext, openSource } from "./files/open.js";
 import type { Instance } from "./instances.js";
 import { JobQueue } from "./job-queue.js";
-import { feedCheckpoint } from "./loading.js";
-import { type StartThread, Team } from "./threads/team.js";
-import type {
-	Delta,
-	Fallback,
-	GenerationResult,
-	LoadProgress,
-	Message,
-	ModelInfo,
-	ModelStats,
-	Timing,
-} from "./types.js";
-import type { WasmGenerationOptions, WasmLoader, WasmModel, WasmStep } from "./wasm-api.js";
-import { lookForGpu } from "./webgpu.js";
+import type { Team } from "./threads/team.js";
+import type { Delta, Fallback, GenerationResult, Message, ModelInfo, ModelStats, Timing } from "./types.js";
+import type { WasmGenerationOptions, WasmModel, WasmStep } from "./wasm-api.js";
 import { yieldToEventLoop } from "./yield.js";
-
-/** What the engine takes from its surroundings. */
-export interface Platform extends OpenContext {
-	/** Instantiates the wasm module, once for each build, and grants threads. */
-	instantiate(
-		wasmUrl: string | undefined,
-		threads: "auto" | number,
-	): Promise<{ instance: Instance; threads: number }>;
-	startThread: StartThread;
-}
 
 const tokensPerSecond = (tokens: number, milliseconds: number) =>
 	tokens > 0 && milliseconds > 0 ? (1000 * tokens) / milliseconds : 0;
@@ -79,7 +44,8 @@ class Stopwatch {
 	}
 }
 
-class LocalEngine implements Engine {
+/** A loaded model in this thread. */
+export class LocalEngine implements Engine {
 	readonly info: ModelInfo;
 	readonly #model: WasmModel;
 	readonly #instance: Instance;
@@ -269,145 +235,4 @@ function allocate(length: number): Float32Array {
 			{ cause: error },
 		);
 	}
-}
-
-/** Loads engines into this thread. */
-export function localHost(platform: Platform): EngineHost {
-	return {
-		async load(source, options, { signal, onEvent }) {
-			try {
-				return await load(platform, source, options, signal, onEvent);
-			} catch (error) {
-				throw toSternaError(error);
-			}
-		},
-	};
-}
-
-/** The devices to try, best first. */
-function candidates(device: EngineLoadOptions["device"]): Device[] {
-	return device === "auto" ? ["webgpu", "wasm"] : [device];
-}
-
-/** What another device may do better. */
-const DEVICE_CODES: readonly SternaErrorCode[] = ["unsupported_browser", "out_of_memory", "device_lost"];
-
-async function load(
-	platform: Platform,
-	source: Parameters<EngineHost["load"]>[0],
-	{ device, ...options }: EngineLoadOptions,
-	signal: AbortSignal | undefined,
-	onProgress: ((progress: LoadProgress) => void) | undefined,
-): Promise<Engine> {
-	const fallbacks: Fallback[] = [];
-	const devices = candidates(device);
-	for (const candidate of devices) {
-		try {
-			const isChoice = devices.length > 1;
-			const start = performance.now();
-			const attempt = { platform, source, options, isChoice, fallbacks, signal, onProgress, start };
-			return await (candidate === "webgpu" ? loadOnGpu(attempt) : loadOnCpu(attempt));
-		} catch (error) {
-			const known = toSternaError(error);
-			if (candidate !== "webgpu" || devices.length === 1 || !DEVICE_CODES.includes(known.code)) throw known;
-			fallbacks.push({ device: candidate, reason: known.message });
-		}
-	}
-	throw new InternalError("No device was tried.");
-}
-
-/** One way to load a model. */
-interface Attempt {
-	platform: Platform;
-	source: Parameters<EngineHost["load"]>[0];
-	options: Omit<EngineLoadOptions, "device">;
-	/** Whether another device is tried when this one cannot be used. */
-	isChoice: boolean;
-	fallbacks: Fallback[];
-	signal: AbortSignal | undefined;
-	onProgress: ((progress: LoadProgress) => void) | undefined;
-	/** When it began. */
-	start: number;
-}
-
-async function loadOnGpu(attempt: Attempt): Promise<Engine> {
-	const { wasmUrl: _, threads: __, powerPreference, ...options } = attempt.options;
-	throwIfAborted(attempt.signal);
-	const found = await lookForGpu(powerPreference);
-	const advice = 'Use device "wasm", or "auto" to fall back by itself.';
-	if (found.kind === "none") throw new UnsupportedBrowserError(`${found.reason} ${advice}`);
-	if (found.isSoftware && attempt.isChoice) {
-		throw new UnsupportedBrowserError("WebGPU only has the processor, which is faster without it.");
-	}
-	const [{ instance }, checkpoint] = await open(attempt, 1);
-	const create = () => instance.api.Loader.onGpu({ ...options, gpu: found.options });
-	return loadInto(attempt, { instance, threads: 1, checkpoint, create });
-}
-
-async function loadOnCpu(attempt: Attempt): Promise<Engine> {
-	const { wasmUrl: _, threads: wanted, powerPreference: __, ...options } = attempt.options;
-	throwIfAborted(attempt.signal);
-	const [{ instance, threads }, checkpoint] = await open(attempt, wanted);
-	const create = async () => new instance.api.Loader({ ...options, threads });
-	return loadInto(attempt, { instance, threads, checkpoint, create });
-}
-
-/** The module and the checkpoint, side by side. */
-function open({ platform, source, options, signal }: Attempt, threads: EngineLoadOptions["threads"]) {
-	return Promise.all([platform.instantiate(options.wasmUrl, threads), openSource(source, platform, signal)]);
-}
-
-/** What a model is made with. */
-interface Means {
-	instance: Instance;
-	/** Threads that compute. */
-	threads: number;
-	checkpoint: Checkpoint;
-	create: () => Promise<WasmLoader>;
-}
-
-async function createLoader(instance: Instance, create: () => Promise<WasmLoader>): Promise<WasmLoader> {
-	if (instance.lost) throw instance.lost;
-	try {
-		return await create();
-	} catch (error) {
-		throw instance.explain(error);
-	}
-}
-
-async function loadInto(
-	{ platform, start, fallbacks, signal, onProgress }: Attempt,
-	{ instance, threads, checkpoint, create }: Means,
-): Promise<Engine> {
-	const loader = await createLoader(instance, create);
-	let team: Team | undefined;
-	let bytes: number;
-	let model: WasmModel;
-	try {
-		const { module, memory } = instance;
-		const seats = Array.from({ length: threads - 1 }, () => loader.threadSeat());
-		team = await Team.start(
-			seats.map((seat) => ({ module, memory, seat })),
-			platform.startThread,
-		);
-		bytes = await feedCheckpoint(loader, checkpoint, signal, onProgress);
-		if (instance.lost) throw instance.lost;
-	} catch (error) {
-		const known = instance.explain(error);
-		if (instance.lost) team?.terminate();
-		else loader.free();
-		throw known;
-	}
-	try {
-		// Takes the loader along, whether it succeeds or not.
-		model = await loader.finish();
-	} catch (error) {
-		const known = instance.explain(error);
-		if (instance.lost) team.terminate();
-		throw known;
-	}
-	const duration = performance.now() - start;
-	const engine = new LocalEngine(instance, team, model, { bytes, duration }, fallbacks);
-	onProgress?.({ phase: "ready", loadedBytes: bytes, totalBytes: bytes, fraction: 1 });
-	return engine;
 }

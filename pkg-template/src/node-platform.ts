@@ -6,7 +6,7 @@ import { Worker } from "node:worker_threads";
 import { InvalidArgumentError } from "./errors.js";
 import { openPath } from "./files/paths.js";
 import { Instance, Instances } from "./instances.js";
-import type { Platform } from "./local-engine.js";
+import type { Platform } from "./platform.js";
 import { threadCount } from "./threads/count.js";
 import { sharedMemory } from "./threads/memory.js";
 import type { StartThread } from "./threads/team.js";
@@ -50,9 +50,9 @@ const startThread: StartThread = (start) => {
 const instances = new Instances();
 
 /** The platform of a Node process: a wasm module for each build, paths, in-process. */
-export function nodePlatform(fetcher: typeof fetch = fetch): Platform {
+export function nodePlatform(): Platform {
 	return {
-		fetch: fetcher,
+		fetch: (...args) => fetch(...args),
 		openPath,
 		startThread,
 		async instantiate(wasmUrl, wanted) {

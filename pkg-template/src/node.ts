@@ -2,24 +2,32 @@
 // `index.ts`.
 
 import { InvalidArgumentError } from "./errors.js";
-import { loadModelIn } from "./load-model.js";
-import { localHost } from "./local-engine.js";
-import type { Model } from "./model.js";
+import { estimateIn, loadModelIn, type Surroundings } from "./load-model.js";
+import { localHost } from "./local-host.js";
+import type { ModelLoad } from "./model-load.js";
 import { nodePlatform } from "./node-platform.js";
-import type { LoadOptions, ModelSource } from "./types.js";
+import type { Estimate, EstimateOptions, LoadOptions, ModelSource } from "./types.js";
 
+export { cache } from "./cache.js";
 export * from "./exports.js";
 
+const surroundings: Surroundings = { hasFileSystem: true, host };
+
 /** Loads a model in-process. */
-export function loadModel(source: ModelSource, options: LoadOptions = {}): Promise<Model> {
-	return loadModelIn({ hasFileSystem: true, host }, source, options);
+export function loadModel(source: ModelSource, options: LoadOptions = {}): ModelLoad {
+	return loadModelIn(surroundings, source, options);
 }
 
-function host({ worker, fetch }: LoadOptions) {
+/** What loading a model would take. */
+export function estimate(source: ModelSource, options: EstimateOptions = {}): Promise<Estimate> {
+	return estimateIn(surroundings, source, options);
+}
+
+function host({ worker }: LoadOptions) {
 	if (worker) {
 		throw new InvalidArgumentError(
 			"loadModel: 'worker: true' needs a browser; in Node models run in-process.",
 		);
 	}
-	return localHost(nodePlatform(fetch));
+	return localHost(nodePlatform());
 }

@@ -5,22 +5,52 @@
  * Where a model comes from:
  *
  * - a URL (absolute, or relative to the page) of a `.gguf` file, of a `.safetensors` file, or of a folder that
- *   holds `config.json`, `tokenizer.json` and the weights as on Hugging Face; a file's companions and the
- *   other shards are fetched from the same folder;
- * - `"hf:owner/repo[/file][@revision]"`, the same on the Hugging Face hub;
- * - a `File` or `Blob`; a list of `File`s (a safetensors model and its companions, dropped together);
+ *   holds `config.json`, `tokenizer.json` and the weights as on Hugging Face; a file's companions, the other
+ *   shards and the other parts of a split GGUF file are fetched from the same folder;
+ * - several URLs: of one file or folder on several servers (they end in the same name), which are tried in order;
+ *   or of all files of a model (they end in different names);
+ * - `"hf:owner/repo[/file][@revision]"`, a model on the Hugging Face hub: without a file, the one that suits
+ *   best is picked. Addresses of the hub's pages and files mean the same;
+ * - a `File` or `Blob`; a list of `File`s (a model's files, picked or dropped together); a
+ *   `FileSystemFileHandle` or `FileSystemDirectoryHandle`; the `DataTransfer` of a drop, also of a folder;
  * - the bytes of one file;
  * - in Node, a path of a file or a folder.
  */
-export type ModelSource = string | URL | Blob | readonly File[] | ArrayBuffer | Uint8Array;
+export type ModelSource =
+	| string
+	| URL
+	| readonly (string | URL)[]
+	| Blob
+	| readonly File[]
+	| FileList
+	| DataTransfer
+	| DataTransferItemList
+	| FileSystemHandle
+	| ArrayBuffer
+	| Uint8Array;
+
+/** Something to know about a load that goes on. */
+export interface LoadNotice {
+	/**
+	 * `"retrying"`: a request failed and is made again; `"mirror"`: the next address is tried;
+	 * `"quota_exceeded"`: there is no room to store the model, which is loaded without; `"not_cached"`: it cannot
+	 * be stored for another reason; `"stale"`: the server cannot be reached, and a stored copy is used that it may
+	 * have a newer version of; `"repaired"`: a damaged part of a stored copy was downloaded again.
+	 */
+	code: "retrying" | "mirror" | "quota_exceeded" | "not_cached" | "stale" | "repaired";
+	/** The same for people. */
+	message: string;
+}
 
 /** How far a load is. */
 export interface LoadProgress {
 	/**
-	 * `"download"`: bytes are read and turned into weights as they come; `"load"`: everything is read and the
-	 * model is put together; `"ready"`: the model can be used.
+	 * `"prepare"`: finding out what to read; `"wait"`: another tab is downloading the same file, and the bytes
+	 * are its; `"download"`: bytes come over the network and are turned into weights as they come; `"read"`: the
+	 * same from disk or memory; `"load"`: everything is read and the model is put together; `"ready"`: the model
+	 * can be used.
 	 */
-	phase: "download" | "load" | "ready";
+	phase: "prepare" | "wait" | "download" | "read" | "load" | "ready";
 	/** The file that is being read. */
 	file?: string;
 	/** Bytes read so far, over all files. */
@@ -29,6 +59,54 @@ export interface LoadProgress {
 	totalBytes?: number;
 	/** `loadedBytes / totalBytes`, 0 to 1, where the total is known; 1 in the phase `"ready"`. */
 	fraction?: number;
+	/** Bytes that need not come over the network, because they were stored before or are local. */
+	cachedBytes: number;
+	/** `cachedBytes / totalBytes`, where the total is known. */
+	cachedFraction?: number;
+	/** Bytes a second over the network in the last seconds; absent while nothing comes over it. */
+	bytesPerSecond?: number;
+	/** Milliseconds until everything is downloaded, at that rate. */
+	remainingTime?: number;
+	/** Whether the load was paused. */
+	isPaused: boolean;
+	/** Something that happened just now. */
+	notice?: LoadNotice;
+}
+
+/** How a model's files are kept for later loads. */
+export interface CacheOptions {
+	/**
+	 * Where. `"auto"` (the default) is the origin private file system (`"opfs"`), or the Cache API
+	 * (`"cache-api"`) where files cannot be written in place: in a page (`worker: false`) and in old browsers.
+	 * `"memory"` lasts as long as the page, and only with `worker: false`.
+	 */
+	backend?: "auto" | "opfs" | "cache-api" | "memory";
+	/**
+	 * Whether the server is asked if a stored file is still current (one `HEAD` request a file; a server that
+	 * cannot be reached does not keep the model from loading). The default is `true`. Files of the hub are never
+	 * asked for again: the hub's list of them tells.
+	 */
+	revalidate?: boolean;
+	/**
+	 * Whether a model that cannot be stored fails to load, with `quota_exceeded` where there is no room. The
+	 * default is `false`: it is loaded anyway, with a notice in `onProgress`.
+	 */
+	required?: boolean;
+	/** Asks the browser never to evict this site's storage (`navigator.storage.persist()`). */
+	persist?: boolean;
+}
+
+/** How patient a load is with servers. */
+export interface NetworkOptions {
+	/** How many attempts in a row may bring nothing new before the load fails: 0 to 100, by default 5. */
+	retries?: number;
+	/** Milliseconds without a byte after which a connection is given up and made anew; by default 30 000. */
+	stallTimeout?: number;
+	/**
+	 * The most connections for one file: 1 to 16, by default 4. A further one is made where the server gives
+	 * parts of files and the ones before made the download faster.
+	 */
+	connections?: number;
 }
 
 /** How a model is loaded. */
@@ -84,11 +162,28 @@ export interface LoadOptions {
 	/** Called as the load advances, some twenty times a second at most, and at each change of phase. What it throws is
 	 * reported as an uncaught error and does not end the load. */
 	onProgress?: (progress: LoadProgress) => void;
-	/** Stops the load; the promise rejects with an `aborted` error. */
+	/** Stops the load; the promise rejects with an `aborted` error. What was stored of the model stays. */
 	signal?: AbortSignal;
 	/**
-	 * Fetches URLs in place of the global `fetch`, for example with credentials. A function cannot move into a
-	 * worker: in a browser this needs `worker: false`.
+	 * Whether files from the network are kept, so that a later load needs no network, and a load that broke off
+	 * goes on where it was. `true` (the default in browsers) is `{}`. Node keeps nothing.
+	 */
+	cache?: boolean | CacheOptions;
+	/**
+	 * SHA-256 digests that the files must have, by their names: `{ "model.gguf": "sha256-…" }`, in base64 as in
+	 * HTML's `integrity`, or 64 hexadecimal digits; or one digest, for a model with one file of weights. A file
+	 * with another digest fails the load with `integrity_mismatch`. Large files of the hub are checked in any case.
+	 */
+	integrity?: string | Record<string, string>;
+	/** An access token for private and gated models on the hub. It is sent to `hfEndpoint` only. */
+	hfToken?: string;
+	/** The address of the Hugging Face hub, or of a mirror of it. The default is `https://huggingface.co`. */
+	hfEndpoint?: string | URL;
+	/** How patient the load is with servers. */
+	network?: NetworkOptions;
+	/**
+	 * Fetches URLs in place of the global `fetch`, for example with credentials. It is called with a string and
+	 * options, and runs where `loadModel` was called; bodies are passed on to the worker.
 	 */
 	fetch?: typeof fetch;
 	/**
@@ -101,6 +196,96 @@ export interface LoadOptions {
 	 * are not beside the package's scripts. The one that the browser can make the most of is fetched.
 	 */
 	wasmUrl?: string | URL;
+}
+
+/** Which model to estimate, and how it would be loaded. */
+export type EstimateOptions = Pick<
+	LoadOptions,
+	| "contextLength"
+	| "kvCache"
+	| "activations"
+	| "embedding"
+	| "i2sLayout"
+	| "cache"
+	| "hfToken"
+	| "hfEndpoint"
+	| "network"
+	| "fetch"
+	| "worker"
+	| "wasmUrl"
+	| "signal"
+>;
+
+/** What loading a model would take, from the headers of its files. */
+export interface Estimate {
+	/** Whether it is a model that Sterna runs; `problem` says why not. */
+	supported: boolean;
+	problem?: string;
+	/** The files, with what is stored of them. */
+	files: { name: string; size?: number; cachedBytes: number }[];
+	/** Bytes of all files, and how many of them would still have to be downloaded; absent where a server does not tell. */
+	totalBytes?: number;
+	downloadBytes?: number;
+	/** Memory that the loaded model takes, by part, where it is known. */
+	memory?: {
+		weights: number;
+		/** For `contextLength` tokens. */
+		kvCache: number;
+		/** The engine itself: code, tokenizer, buffers; a rule of thumb. */
+		engine: number;
+		total: number;
+		/** What this device is thought to be able to give: WebAssembly's 4 GiB, or half of a small device's memory. */
+		available: number;
+	};
+	/** Bytes that storing the rest of it takes, and that the browser still allows, where it tells. */
+	storage?: { needed: number; available?: number };
+	/** Whether the model can be expected to run here. */
+	fits: boolean;
+	/** What would help, in sentences for people; empty when all is well. */
+	advice: string[];
+	architecture: string;
+	/** Weights. */
+	parameters: number;
+	contextLength?: number;
+	/** How the weights are encoded in the files. */
+	encodings: { encoding: string; tensors: number; parameters: number; bytes: number }[];
+}
+
+/** A model of which files are stored. */
+export interface CachedModel {
+	/** What it was loaded from: a URL, or an `hf:` reference with its revision. */
+	source: string;
+	files: CachedFile[];
+	/** Bytes that are stored. */
+	storedBytes: number;
+	/** Bytes of all files that are known, where their sizes are. */
+	totalBytes?: number;
+	/** Whether every file that was begun is stored whole. */
+	isComplete: boolean;
+	/** When the first file was begun. */
+	created: Date;
+}
+
+/** A stored file. */
+export interface CachedFile {
+	name: string;
+	url: string;
+	storedBytes: number;
+	size?: number;
+	isComplete: boolean;
+	/** SHA-256 in hexadecimal that the file was checked against. */
+	sha256?: string;
+	/** Where it is stored. */
+	backend: "opfs" | "cache-api" | "memory";
+}
+
+/** What a check of stored files found. */
+export interface CacheReport {
+	/** Files and bytes that were read. */
+	files: number;
+	bytes: number;
+	/** Damaged blocks. The next load of the model downloads them again. */
+	damaged: { source: string; file: string; bytes: number }[];
 }
 
 /** One message of a conversation. */

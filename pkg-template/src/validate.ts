@@ -62,6 +62,32 @@ export const either =
 export const abortSignal: Rule = (value) =>
 	value instanceof AbortSignal ? undefined : "must be an AbortSignal";
 
+/** An object whose values all obey a rule. */
+export const recordOf =
+	(rule: Rule): Rule =>
+	(value) => {
+		if (typeof value !== "object" || value === null || Array.isArray(value)) return "must be an object";
+		for (const [name, item] of Object.entries(value)) {
+			const problem = rule(item);
+			if (problem) return `must be an object in which '${name}' ${problem}`;
+		}
+		return undefined;
+	};
+
+/** An object with known names, whose values obey a rule each; `undefined` counts as left out. */
+export const objectOf =
+	(rules: Record<string, Rule>): Rule =>
+	(value) => {
+		if (typeof value !== "object" || value === null || Array.isArray(value)) return "must be an object";
+		for (const [name, item] of Object.entries(value)) {
+			const rule = rules[name];
+			if (!rule) return `has no '${name}'; it may have: ${Object.keys(rules).join(", ")}`;
+			const problem = item === undefined ? undefined : rule(item);
+			if (problem) return `is wrong: its '${name}' ${problem}`;
+		}
+		return undefined;
+	};
+
 /** A token id. */
 export const tokenId: Rule = integer(0, 2 ** 32 - 1);
 

@@ -44,6 +44,8 @@ export interface WasmLoader {
 	beginFile(name: string, size?: number): void;
 	push(bytes: Uint8Array): void;
 	endFile(): void;
+	/** Leaves out the rest of the open file, whose header was read; what follows can only be inspected. */
+	skipRest(): void;
 	headerReady(): boolean;
 	shards(): string[];
 	inspect(): InspectReport;

@@ -41,6 +41,16 @@ export async function bundlePackage(outDir, aliases, version) {
 	});
 	await build({
 		...shared,
+		// Service workers' scripts stand alone.
+		entryPoints: [`${SOURCES}/isolation.ts`, `${SOURCES}/isolation-worker.ts`],
+		outdir: outDir,
+		platform: "browser",
+		splitting: false,
+		minifySyntax: true,
+		minifyWhitespace: true,
+	});
+	await build({
+		...shared,
 		entryPoints: {
 			index: `${SOURCES}/node.ts`,
 			cli: `${SOURCES}/cli/main.ts`,

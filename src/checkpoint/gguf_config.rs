@@ -6,6 +6,7 @@ use super::spec::{
     self, MAX_CONTEXT, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_VOCAB, MAX_WIDTH, ModelSpec, Quantization,
     Tied, dimension,
 };
+use super::split::SplitPart;
 use crate::Result;
 use crate::error::{corrupt, unsupported};
 use crate::model::{Activation, LinearInput, ModelConfig, Rope, RopeScaling};
@@ -55,6 +56,9 @@ fn family(architecture: &str) -> Option<Family> {
 /// `unsupported_format` for other architectures and options, `corrupt_file` for dimensions that cannot
 /// be.
 pub(super) fn model_spec(metadata: &Metadata, entries: &[TensorEntry]) -> Result<ModelSpec> {
+    if let Some(part) = SplitPart::of(metadata)?.filter(|part| part.number > 0) {
+        return Err(part.out_of_order(0));
+    }
     let Some(architecture) = metadata.text("general.architecture") else {
         return Err(corrupt!("the GGUF file does not name its architecture (general.architecture)"));
     };
@@ -109,11 +113,6 @@ pub(super) fn model_spec(metadata: &Metadata, entries: &[TensorEntry]) -> Result
 }
 
 fn refuse_unsupported(keys: &Keys) -> Result<()> {
-    if keys.metadata.uint("split.count")?.is_some_and(|count| count > 1) {
-        return Err(unsupported!(
-            "this is one part of a split GGUF model: merge the parts with `llama-gguf-split --merge` first"
-        ));
-    }
     if keys.uint("expert_count")?.is_some_and(|count| count > 0) {
         return Err(unsupported!("mixture-of-experts models are not supported. {}", spec::SUPPORTED));
     }
@@ -123,7 +122,9 @@ fn refuse_unsupported(keys: &Keys) -> Result<()> {
 fn vocab_size(keys: &Keys, entries: &[TensorEntry]) -> Result<usize> {
     let rows = entries.iter().find(|entry| entry.name == "token_embd.weight").map(|entry| entry.shape[0]);
     let tokens = keys.metadata.array_len("tokenizer.ggml.tokens");
-    let vocab_size = match keys.uint("vocab_size")?.or(rows) {
+    // The embedding may be in a later part of a split model.
+    let split = SplitPart::of(keys.metadata)?.and(tokens).map(|tokens| tokens as u64);
+    let vocab_size = match keys.uint("vocab_size")?.or(rows).or(split) {
         Some(value) => dimension("the vocabulary size", value, MAX_VOCAB)?,
         None => return Err(corrupt!("the GGUF file has no token_embd.weight")),
     };
@@ -164,6 +165,14 @@ fn scaling(keys: &Keys) -> Result<RopeScaling> {
             "the rope scaling {other:?} is not supported: Sterna runs linear and yarn scaling, and \
              rope_freqs.weight"
         )),
+    }
+}
+
+/// What the tensors of a further part say of a split model.
+pub(super) fn add_part(config: &mut ModelConfig, entries: &[TensorEntry]) {
+    let by_encoding = family(&config.architecture).is_some_and(|family| family.input.is_none());
+    if by_encoding && input_by_encoding(entries) == LinearInput::Int8 {
+        config.linear_input = LinearInput::Int8;
     }
 }
 

@@ -13,10 +13,11 @@ use super::plan::{Plan, Planner};
 use super::reader::ReadOptions;
 use super::safetensors::SafetensorsHeader;
 use super::spec::ModelSpec;
+use super::split::SplitPart;
 use super::walk::Walk;
 use super::{gguf_config, hf_config};
 use crate::Result;
-use crate::error::{corrupt, unsupported};
+use crate::error::{corrupt, invalid, unsupported};
 use crate::model::{ModelConfig, RopeScaling};
 
 /// What the headers of weights files said, and what has been read since.
@@ -38,7 +39,15 @@ pub(super) struct Weights {
     pub listed: usize,
     pub done: usize,
     pub assembly: Assembly,
+    /// Of a split GGUF model: how many parts there are, and how many came.
+    parts: Option<Parts>,
     options: ReadOptions,
+}
+
+#[derive(Clone, Copy)]
+struct Parts {
+    count: u64,
+    come: u64,
 }
 
 impl Weights {
@@ -55,6 +64,7 @@ impl Weights {
             listed: 0,
             done: 0,
             assembly: Assembly::default(),
+            parts: None,
             options: options.clone(),
         }
     }
@@ -71,15 +81,48 @@ impl Weights {
     ) -> Result<(Self, Result<Walk>)> {
         let layout = entry::gguf_layout(&header, size)?;
         let spec = gguf_config::model_spec(&header.metadata, &layout.entries);
+        let part = SplitPart::of(&header.metadata)?;
         let architecture = header.metadata.text("general.architecture").unwrap_or("unknown").to_owned();
         let mut weights = Self {
             file_bytes: size.unwrap_or(layout.padded_end),
             shown_metadata: header.metadata.shown(),
             metadata: Some(header.metadata),
+            parts: part.map(|part| Parts { count: part.count, come: 1 }),
             ..Self::new(Format::Gguf, architecture, spec, options)
         };
-        let walk = weights.plan(layout, header.end, true);
+        let walk = weights.plan(layout, header.end, part.is_none());
         Ok((weights, walk))
+    }
+
+    /// Whether further GGUF files belong to the model.
+    pub fn lacks_parts(&self) -> bool {
+        self.parts.is_some_and(|parts| parts.come < parts.count)
+    }
+
+    /// Adds a further part of a split GGUF model. Returns the walk through its data.
+    ///
+    /// # Errors
+    /// `invalid_argument` for a part out of order or of another model, and the reason why the model cannot be
+    /// run.
+    pub fn add_gguf(&mut self, header: GgufHeader, size: Option<u64>) -> Result<Walk> {
+        let layout = entry::gguf_layout(&header, size)?;
+        let Some(parts) = &mut self.parts else {
+            return Err(invalid!("a second GGUF file was given for a model in one file"));
+        };
+        match SplitPart::of(&header.metadata)? {
+            Some(part) if part.count == parts.count && part.number == parts.come => parts.come += 1,
+            Some(part) if part.count == parts.count => return Err(part.out_of_order(parts.come)),
+            _ => {
+                return Err(invalid!(
+                    "the GGUF files are not parts of one split model: give only those of one"
+                ));
+            }
+        }
+        if let Ok(spec) = &mut self.spec {
+            gguf_config::add_part(&mut spec.config, &layout.entries);
+        }
+        self.file_bytes += size.unwrap_or(layout.padded_end);
+        self.plan(layout, header.end, false)
     }
 
     /// The model that a `config.json` describes, before any weights; `Null` stands for no config.
@@ -116,6 +159,11 @@ impl Weights {
     /// # Errors
     /// `corrupt_file` when some did not.
     pub fn final_config(&mut self) -> Result<ModelConfig> {
+        if let Some(Parts { count, come }) = self.parts.filter(|_| self.lacks_parts()) {
+            return Err(invalid!(
+                "the model is split into {count} GGUF files, of which {come} came: give all of them"
+            ));
+        }
         self.assembly.check_slots()?;
         let spec = self.spec.as_ref().map_err(Clone::clone)?;
         self.planner(spec).check_complete(self.assembly.done())?;

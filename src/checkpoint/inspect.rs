@@ -1,8 +1,9 @@
 //! A report on a checkpoint from its headers alone.
 
+use safetensors::Dtype;
 use serde::Serialize;
 
-use super::entry::TensorEntry;
+use super::entry::{Stored, TensorEntry};
 use super::metadata::shortened;
 use super::names::Part;
 use super::plan::{Coding, Form, Job};
@@ -87,7 +88,7 @@ pub(super) fn summarize(entries: &[TensorEntry], jobs: &[Job]) -> Vec<(TensorSum
 fn describe(entry: &TensorEntry, job: Option<&Job>) -> (String, u64) {
     let label = entry.stored.label().into_owned();
     match job.map(|job| (job.part, job.form)) {
-        None => (label, entry.elements()),
+        None => (label, entry.elements() * weights_an_element(entry)),
         Some((Part::Weight, Form::Matrix { rows, cols, coding, .. })) => {
             let label = match coding {
                 Coding::Packed => "packed ternary (U8)".to_owned(),
@@ -99,6 +100,18 @@ fn describe(entry: &TensorEntry, job: Option<&Job>) -> (String, u64) {
         }
         Some((Part::Weight, Form::Vector { .. })) => (label, entry.elements()),
         Some(_) => (label, 0),
+    }
+}
+
+/// How many weights an element of a tensor holds that no config says anything of, from what the quantisers of
+/// Hugging Face and MLX write: four packed ternary weights a byte, sixteen a word, and scales beside them.
+fn weights_an_element(entry: &TensorEntry) -> u64 {
+    let suffix = entry.name.rsplit_once('.').map_or("", |(_, suffix)| suffix);
+    match (entry.stored, suffix) {
+        (_, "weight_scale" | "scales" | "biases") => 0,
+        (Stored::Raw(Dtype::U8), "weight") => 4,
+        (Stored::Raw(Dtype::U32), "weight") => 16,
+        _ => 1,
     }
 }
 

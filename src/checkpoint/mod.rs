@@ -19,6 +19,7 @@ mod sink;
 mod sniff;
 mod spec;
 mod special;
+mod split;
 mod ternary_sinks;
 mod walk;
 

@@ -138,6 +138,12 @@ impl CheckpointReader {
         self.remember(result)
     }
 
+    /// Leaves out the rest of the open file, whose header was read, so that [`Self::inspect`] can report on
+    /// several files without their data. The load cannot be finished afterwards: tensors are missing.
+    pub fn skip_rest(&mut self) {
+        self.open = None;
+    }
+
     /// Whether the header of a weights file has been read, so that [`Self::inspect`] has an answer.
     pub fn header_ready(&self) -> bool {
         self.weights.is_some()
@@ -268,12 +274,13 @@ impl CheckpointReader {
             Container::Gguf => Format::Gguf,
             Container::Safetensors => Format::Safetensors,
         };
-        match self.weights.as_ref().map(|weights| weights.format) {
+        match &self.weights {
             None => {}
-            Some(Format::Safetensors) if format == Format::Safetensors => {}
+            Some(weights) if weights.format == Format::Safetensors && format == Format::Safetensors => {}
+            Some(weights) if weights.lacks_parts() && format == Format::Gguf => {}
             Some(_) => {
                 return Err(invalid!(
-                    "{} is a second model: load one GGUF file, or the safetensors files of one model",
+                    "{} is a second model: load one GGUF file, or the files of one split or sharded model",
                     open.name
                 ));
             }
@@ -327,8 +334,14 @@ impl CheckpointReader {
     }
 
     fn gguf_header(&mut self, header: gguf::GgufHeader, size: Option<u64>) -> Result<Option<Walk>> {
-        let (weights, walk) = Weights::from_gguf(header, size, &self.options)?;
-        self.weights = Some(weights);
+        let walk = match &mut self.weights {
+            Some(weights) => weights.add_gguf(header, size),
+            None => {
+                let (weights, walk) = Weights::from_gguf(header, size, &self.options)?;
+                self.weights = Some(weights);
+                walk
+            }
+        };
         Ok(self.walk(walk))
     }
 

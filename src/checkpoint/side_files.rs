@@ -57,6 +57,8 @@ pub(super) struct ShardIndex {
     pub tensors: usize,
 }
 
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// A side file that is being read.
 pub(super) struct SideFile {
     kind: SideKind,
@@ -80,8 +82,12 @@ impl SideFile {
     ///
     /// # Errors
     /// `corrupt_file` when it is not what its name says.
-    pub fn finish(self, name: &str, files: &mut SideFiles) -> Result<()> {
+    pub fn finish(mut self, name: &str, files: &mut SideFiles) -> Result<()> {
         sniff::refuse_non_files(name, &self.bytes)?;
+        // Editors on Windows put one in front of UTF-8 text; JSON does not allow it.
+        if self.bytes.starts_with(BYTE_ORDER_MARK) {
+            self.bytes.drain(..BYTE_ORDER_MARK.len());
+        }
         match self.kind {
             SideKind::Config => files.config = object(name, &self.bytes)?,
             SideKind::GenerationConfig => files.generation_config = object(name, &self.bytes)?,

@@ -93,6 +93,11 @@ impl<B: Backend> Loader<B> {
         self.reader.end_file()
     }
 
+    /// As [`CheckpointReader::skip_rest`].
+    pub fn skip_rest(&mut self) {
+        self.reader.skip_rest();
+    }
+
     /// The engine, once all files were pushed.
     ///
     /// # Errors

@@ -146,6 +146,11 @@ impl Loader {
         Ok(on_device!(AnyLoader, &mut self.inner, loader => loader.end_file())?)
     }
 
+    #[wasm_bindgen(js_name = skipRest)]
+    pub fn skip_rest(&mut self) {
+        on_device!(AnyLoader, &mut self.inner, loader => loader.skip_rest());
+    }
+
     #[wasm_bindgen(js_name = headerReady)]
     pub fn header_ready(&self) -> bool {
         self.reader().header_ready()

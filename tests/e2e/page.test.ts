@@ -15,9 +15,6 @@ const DONE = ".is-last .answer[data-state=done]";
 const LAST_ANSWER = ".is-last .answer > .prose";
 const BANNER = "#banner:not([hidden])";
 
-/** Companions of a model that the loader looks for and that it need not have; Chromium notes each 404. */
-const OPTIONAL_FILE = /\/models\/bit-7m\/[^/]+\.(jinja|json|model)$/;
-
 /** The embedded model's files, as a visitor would drop them. */
 const MODEL_FILES = readdirSync(join(root, "models/bit-7m")).map((name) => ({
 	name,
@@ -55,8 +52,7 @@ describe("the demo page", { timeout: 300_000 }, () => {
 		page = await context.newPage();
 		page.setDefaultTimeout(30_000);
 		page.on("console", (message) => {
-			const isOptional = /404/.test(message.text()) && OPTIONAL_FILE.test(message.location().url);
-			if (/error|warning/.test(message.type()) && !isOptional) complaints.push(message.text());
+			if (/error|warning/.test(message.type())) complaints.push(message.text());
 		});
 		page.on("pageerror", (error) => complaints.push(String(error)));
 		context.on("request", (request) => requests.push(request.url()));

@@ -41,12 +41,15 @@ export function serveFolders(folders: Record<string, string>, { isolated = true 
 	});
 }
 
-/** Starts the browser that the test runner found, with further options of its command line. */
+/** How browsers are started: the one that the test runner found. */
+export const LAUNCH = {
+	executablePath: process.env.CHROME,
+	args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking"],
+};
+
+/** Starts the browser, with further options of its command line. */
 export function launch(options: string[] = []): Promise<Browser> {
-	return chromium.launch({
-		executablePath: process.env.CHROME,
-		args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking", ...options],
-	});
+	return chromium.launch({ ...LAUNCH, args: [...LAUNCH.args, ...options] });
 }
 
 /** Opens a page, which is ready when its script has set `window.sterna`; errors that it does not catch fail it. */

@@ -2,7 +2,7 @@
 // code units, so that what goes in and out can be read in the tests.
 
 import { Instance, Instances } from "../../pkg-template/src/instances.js";
-import type { Platform } from "../../pkg-template/src/local-engine.js";
+import type { Platform } from "../../pkg-template/src/platform.js";
 import type { ThreadReport } from "../../pkg-template/src/threads/thread.js";
 import type { Message } from "../../pkg-template/src/types.js";
 import type {
@@ -33,6 +33,8 @@ export interface FakeLog {
 	instantiated: number;
 	resets: number;
 	loaderOptions?: LoaderOptions;
+	/** What inspecting says of memory. */
+	memory?: InspectReport["memory"];
 }
 
 class FakeLoader implements WasmLoader {
@@ -66,6 +68,10 @@ class FakeLoader implements WasmLoader {
 		this.#current = undefined;
 	}
 
+	skipRest(): void {
+		this.#current = undefined;
+	}
+
 	headerReady(): boolean {
 		return (this.#current?.bytes ?? 0) >= 64;
 	}
@@ -86,6 +92,7 @@ class FakeLoader implements WasmLoader {
 			fileBytes,
 			metadata: [],
 			tensors: [],
+			memory: this.log.memory,
 		};
 	}
 

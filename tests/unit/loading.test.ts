@@ -7,7 +7,8 @@ import { SternaError } from "../../pkg-template/src/errors.js";
 import { openPath } from "../../pkg-template/src/files/paths.js";
 import { inspectModel } from "../../pkg-template/src/inspect.js";
 import { loadModelIn } from "../../pkg-template/src/load-model.js";
-import { localHost, type Platform } from "../../pkg-template/src/local-engine.js";
+import { localHost } from "../../pkg-template/src/local-host.js";
+import type { Platform } from "../../pkg-template/src/platform.js";
 import type { LoadOptions, LoadProgress, ModelSource } from "../../pkg-template/src/types.js";
 import { fakeWasm } from "../support/fake-wasm.js";
 import { startServer, type TestServer } from "../support/server.js";
@@ -51,12 +52,18 @@ test("a GGUF file is streamed, with its size, and progress is reported", async (
 	const progress: LoadProgress[] = [];
 	const model = await load(`${server.origin}/m.gguf`, { onProgress: (step) => progress.push(step) });
 	assert.deepEqual(fake.log.files, [{ name: "m.gguf", size: 3_000_000, bytes: 3_000_000 }]);
-	assert.deepEqual([...new Set(progress.map((step) => step.phase))], ["download", "load", "ready"]);
+	assert.deepEqual(
+		[...new Set(progress.map((step) => step.phase))],
+		["prepare", "download", "load", "ready"],
+	);
 	assert.deepEqual(progress.at(-1), {
 		phase: "ready",
 		loadedBytes: 3_000_000,
 		totalBytes: 3_000_000,
 		fraction: 1,
+		cachedBytes: 0,
+		cachedFraction: 0,
+		isPaused: false,
 	});
 	const stats = await model.stats();
 	assert.equal(stats.load.bytes, 3_000_000);
@@ -130,11 +137,20 @@ test("an address without a telling name is looked into, and downloaded once", as
 test("failures of the network are network errors that say what to do", async () => {
 	await fails(load(`${server.origin}/none.gguf`), "network", /404.*check the address/);
 	await fails(load(`${server.origin}/none/`), "network", /no config\.json/);
-	await fails(load("http://127.0.0.1:9/m.gguf"), "network", /could not be fetched.*CORS/s);
+	await fails(
+		load("http://127.0.0.1:9/m.gguf", { network: { retries: 1 } }),
+		"network",
+		/could not be fetched.*CORS/s,
+	);
 	server.routes.set("/cut.gguf", { body: gguf(100_000), cutAfter: 50_000 });
-	await fails(load(`${server.origin}/cut.gguf`), "network", /cut after \d+ of 100000 bytes.*try again/s);
+	const network = { retries: 0 };
+	await fails(
+		load(`${server.origin}/cut.gguf`, { network }),
+		"network",
+		/cut after \d+ of 100000 bytes.*try again/s,
+	);
 	server.routes.set("/cut2.gguf", { body: gguf(100_000), cutAfter: 50_000, chunked: true });
-	await fails(load(`${server.origin}/cut2.gguf`), "network", /cut after/);
+	await fails(load(`${server.origin}/cut2.gguf`, { network }), "network", /cut after/);
 	server.routes.set("/page.gguf", { body: "<!DOCTYPE html><html>hi</html>" });
 	await fails(load(`${server.origin}/page.gguf`), "network", /HTML page instead of a file/);
 	server.routes.set("/owner/repo", { body: "<!doctype html><html>hi</html>" });
@@ -150,15 +166,15 @@ test("failures of the network are network errors that say what to do", async () 
 			{},
 		),
 		"network",
-		/is a web page.*Write hf:owner\/repo/,
+		/has no model owner\/repo/,
 	);
 	server.routes.set("/private.gguf", { status: 401 });
 	await fails(load(`${server.origin}/private.gguf`), "network", /401.*private or gated/);
 	server.routes.set("/broken.gguf", { status: 503 });
-	await fails(load(`${server.origin}/broken.gguf`), "network", /503.*later/);
+	await fails(load(`${server.origin}/broken.gguf`, { network }), "network", /503.*later/);
 	server.routes.set("/down/config.json", { body: "{}" });
 	server.routes.set("/down/tokenizer.json", { status: 500 });
-	await fails(load(`${server.origin}/down/`), "network", /500/);
+	await fails(load(`${server.origin}/down/`, { network }), "network", /500/);
 });
 
 test("errors of the loader keep their code, and free it", async () => {
@@ -166,8 +182,9 @@ test("errors of the loader keep their code, and free it", async () => {
 	assert.deepEqual(fake.log.freed, ["loader"]);
 	await fails(load(new TextEncoder().encode("GGUF PANIC")), "internal", /Load the model again/);
 	assert.deepEqual(fake.log.freed, ["loader"], "a module that trapped is left alone");
-	await fails(load(new TextEncoder().encode("hello")), "corrupt_file", /neither a GGUF nor/);
-	await fails(load(new Uint8Array()), "corrupt_file", /neither a GGUF nor/);
+	await fails(load(new TextEncoder().encode("hello world")), "corrupt_file", /neither a GGUF nor/);
+	await fails(load(new TextEncoder().encode("hel")), "corrupt_file", /3 bytes, too few/);
+	await fails(load(new Uint8Array()), "corrupt_file", /0 bytes, too few/);
 	await fails(
 		load(new TextEncoder().encode("version https://git-lfs.github")),
 		"unsupported_format",
@@ -252,10 +269,13 @@ test("unknown and wrong options are refused by name", async () => {
 
 test("inspecting reads no more than the header, and ends the download", async () => {
 	server.routes.set("/big.gguf", { body: gguf(50_000_000), slow: { piece: 100_000, delay: 1 } });
-	const report = await inspectModel(
+	const { report } = await inspectModel(
 		platform(),
-		{ kind: "url", url: `${server.origin}/big.gguf` },
-		{},
+		{
+			source: { kind: "url", urls: [`${server.origin}/big.gguf`] },
+			options: {},
+			access: { model: "", hub: { endpoint: "https://huggingface.co" } },
+		},
 		undefined,
 	);
 	assert.equal(report.architecture, "fake");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AbortedError, SternaError } from "../../pkg-template/src/errors.js";
 import { loadModelIn } from "../../pkg-template/src/load-model.js";
-import { localHost } from "../../pkg-template/src/local-engine.js";
+import { localHost } from "../../pkg-template/src/local-host.js";
 import type { Model } from "../../pkg-template/src/model.js";
 import type { GenerationOptions } from "../../pkg-template/src/types.js";
 import { type WorkerLike, workerHost } from "../../pkg-template/src/worker/client.js";

@@ -3,41 +3,83 @@ import { test } from "node:test";
 import { InvalidArgumentError } from "../../pkg-template/src/errors.js";
 import { shardNames } from "../../pkg-template/src/files/checkpoint.js";
 import { sniff } from "../../pkg-template/src/files/sniff.js";
-import { describeSource } from "../../pkg-template/src/files/source.js";
+import { describeSource, type SourceSpec } from "../../pkg-template/src/files/source.js";
 import type { ModelSource } from "../../pkg-template/src/types.js";
 
-const url = (source: ModelSource, isNode = false) => {
-	const spec = describeSource(source, isNode);
-	return spec.kind === "url" ? spec.url : spec.kind;
+const describe = (source: ModelSource, hasFileSystem = false) =>
+	describeSource(source, { hasFileSystem, endpoint: "https://hub.example" }) as SourceSpec;
+
+const url = (source: ModelSource) => {
+	const spec = describe(source);
+	return spec.kind === "url" ? spec.urls[0] : spec.kind;
 };
 
-test("hub references become addresses", () => {
-	const base = "https://huggingface.co/owner/repo/resolve";
-	assert.equal(url("hf:owner/repo"), `${base}/main/`);
-	assert.equal(url("hf:owner/repo/a/model.gguf"), `${base}/main/a/model.gguf`);
-	assert.equal(url("hf:owner/repo/model.gguf@v1.0"), `${base}/v1.0/model.gguf`);
-	assert.equal(url("hf:owner/repo@refs/pr/1"), `${base}/refs%2Fpr%2F1/`);
+test("hub references, and addresses of the hub, name a model, a file and a revision", () => {
+	const at = (text: string) => describe(text) as Extract<SourceSpec, { kind: "hub" }>;
+	const repo = "owner/repo";
+	assert.deepEqual(at("hf:owner/repo"), { kind: "hub", repo, revision: "main" });
+	assert.deepEqual(at("hf:owner/repo/"), { kind: "hub", repo, revision: "main" });
+	const file = "a/model.gguf";
+	assert.deepEqual(at("hf:owner/repo/a/model.gguf"), { kind: "hub", repo, file, revision: "main" });
+	assert.deepEqual(at("hf:owner/repo/a/model.gguf@v1.0"), { kind: "hub", repo, file, revision: "v1.0" });
+	assert.deepEqual(at("hf:owner/repo@refs/pr/1"), { kind: "hub", repo, revision: "refs/pr/1" });
 	for (const wrong of ["hf:", "hf:owner", "hf:owner/", "hf:/repo"]) {
-		assert.throws(() => url(wrong), InvalidArgumentError, wrong);
+		assert.throws(() => at(wrong), InvalidArgumentError, wrong);
+	}
+	assert.deepEqual(at("https://huggingface.co/owner/repo"), { kind: "hub", repo, revision: "main" });
+	assert.deepEqual(at("https://hub.example/owner/repo/blob/v2/a/model.gguf"), {
+		kind: "hub",
+		repo,
+		file,
+		revision: "v2",
+	});
+	assert.deepEqual(at("https://huggingface.co/owner/repo/resolve/main/a/model.gguf?download=true"), {
+		kind: "hub",
+		repo,
+		file,
+		revision: "main",
+	});
+	for (const other of [
+		"https://huggingface.co/datasets/owner/repo",
+		"https://huggingface.co/owner/repo/resolve/main/m.gguf?signature=x",
+		"https://example.org/owner/repo",
+	]) {
+		assert.equal(url(other), other);
+	}
+});
+
+test("several addresses are mirrors of one place, or the files of a model", () => {
+	const mirrors = ["https://a.example/x/m.gguf", "https://b.example/m.gguf"];
+	assert.deepEqual(describe(mirrors), { kind: "url", urls: mirrors });
+	const folders = ["https://a.example/x/", "https://b.example/"];
+	assert.deepEqual(describe(folders), { kind: "url", urls: folders });
+	const parts = ["https://a.example/config.json", "https://a.example/model.safetensors"];
+	assert.deepEqual(describe(parts), { kind: "parts", urls: parts });
+	for (const wrong of [
+		["https://a.example/config.json", "https://b.example/config.json", "https://a.example/model.gguf"],
+		["https://a.example/m.gguf", "blob:https://a.example/1"],
+		["https://a.example/", "https://a.example/model.gguf"],
+	]) {
+		assert.throws(() => describe(wrong), InvalidArgumentError, String(wrong));
 	}
 });
 
 test("strings are URLs in browsers, and paths too in Node", () => {
 	assert.equal(url("https://example.org/model.gguf"), "https://example.org/model.gguf");
 	assert.equal(url(new URL("https://example.org/m/")), "https://example.org/m/");
-	assert.deepEqual(describeSource("models/x", true), { kind: "path", path: "models/x" });
-	assert.deepEqual(describeSource("C:\\m.gguf", true), { kind: "path", path: "C:\\m.gguf" });
-	assert.deepEqual(describeSource("file:///m.gguf", true), { kind: "path", path: "file:///m.gguf" });
+	assert.deepEqual(describe("models/x", true), { kind: "path", path: "models/x" });
+	assert.deepEqual(describe("C:\\m.gguf", true), { kind: "path", path: "C:\\m.gguf" });
+	assert.deepEqual(describe("file:///m.gguf", true), { kind: "path", path: "file:///m.gguf" });
 	assert.throws(() => url("models/x"), InvalidArgumentError);
 	assert.throws(() => url(""), InvalidArgumentError);
 });
 
 test("files, blobs and bytes are described, anything else is refused", () => {
-	assert.equal(describeSource(new Uint8Array(1), false).kind, "bytes");
-	assert.equal(describeSource(new ArrayBuffer(1), false).kind, "bytes");
-	assert.equal(describeSource(new Blob(["x"]), false).kind, "files");
+	assert.equal(describe(new Uint8Array(1)).kind, "bytes");
+	assert.equal(describe(new ArrayBuffer(1)).kind, "bytes");
+	assert.equal(describe(new Blob(["x"])).kind, "files");
 	for (const wrong of [null, undefined, 3, {}, [], [new Blob(["x"])]]) {
-		assert.throws(() => describeSource(wrong as unknown as ModelSource, false), InvalidArgumentError);
+		assert.throws(() => describe(wrong as unknown as ModelSource), InvalidArgumentError);
 	}
 });
 
@@ -47,6 +89,7 @@ test("shard names are counted out", () => {
 		"model-00002-of-00003.safetensors",
 		"model-00003-of-00003.safetensors",
 	]);
+	assert.deepEqual(shardNames("m-00001-of-00002.gguf"), ["m-00001-of-00002.gguf", "m-00002-of-00002.gguf"]);
 	assert.equal(shardNames("model.safetensors"), undefined);
 });
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { SternaError } from "../../pkg-template/src/errors.js";
 import { loadModelIn } from "../../pkg-template/src/load-model.js";
-import { localHost } from "../../pkg-template/src/local-engine.js";
+import { localHost } from "../../pkg-template/src/local-host.js";
 import { threadCount } from "../../pkg-template/src/threads/count.js";
 import { type FakeStart, fakeWasm } from "../support/fake-wasm.js";
 

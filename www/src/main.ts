@@ -10,6 +10,7 @@ import { LoadProgressView } from "./model/load-progress.ts";
 import { ModelDialog } from "./model/model-dialog.ts";
 import { type HeldModel, ModelHost } from "./model/model-host.ts";
 import { embeddedModel, type NamedSource } from "./model/sources.ts";
+import { prepareOffline } from "./offline/offline.ts";
 import { prepareAbout } from "./ui/about.ts";
 import { Announcer } from "./ui/announcer.ts";
 import { Banner, type Trouble } from "./ui/banner.ts";
@@ -73,6 +74,7 @@ const models = new ModelDialog({
 
 byId("open-models", HTMLButtonElement).addEventListener("click", () => models.open(host.current));
 byId("cancel-load", HTMLButtonElement).addEventListener("click", () => host.cancel());
+byId("pause-load", HTMLButtonElement).addEventListener("click", () => host.togglePause());
 byId("new-chat", HTMLButtonElement).addEventListener("click", startOver);
 acceptDrops(byId("drop-overlay", HTMLElement), (picked) => models.takeFiles(picked));
 document.addEventListener("keydown", (event) => {
@@ -81,6 +83,15 @@ document.addEventListener("keydown", (event) => {
 });
 
 composer.focus();
+const preparing = prepareOffline((switchOver) =>
+	banner.show({
+		title: "A new version of this page is ready",
+		message: "It takes effect when the page is loaded again. Your models stay.",
+		action: { label: "Load it", run: switchOver },
+	}),
+);
+// Where the server does not isolate the page, it is loaded once more before anything else.
+if (!crossOriginIsolated) await preparing;
 load(embeddedModel());
 
 function load(wanted: NamedSource): void {
@@ -118,7 +129,12 @@ function showModel(held: HeldModel | undefined): void {
 	enableSuggestions(held !== undefined);
 	if (!held) return;
 	announcer.say(`${held.name} is ready.`);
+	if (!canChat(held)) banner.show(cannotChat(held));
 	if (!chat.isEmpty) chat.note(`${held.name} answers from here on.`);
+}
+
+function canChat({ model }: HeldModel): boolean {
+	return model.info.hasTokenizer && model.info.hasChatTemplate;
 }
 
 /** A model that was not made to chat: the engine runs it, but there is no conversation to have with it. */
@@ -137,7 +153,7 @@ function cannotChat(held: HeldModel): Trouble {
 }
 
 function answerTrouble(error: unknown, held: HeldModel): Trouble {
-	if (!held.model.info.hasTokenizer || !held.model.info.hasChatTemplate) return cannotChat(held);
+	if (!canChat(held)) return cannotChat(held);
 	const trouble: Trouble = { title: "The answer could not be given", ...explain(error) };
 	if (!isLoss(error)) return trouble;
 	return { ...trouble, action: { label: `Load ${held.name} again`, run: () => load(held.origin) } };

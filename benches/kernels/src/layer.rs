@@ -1,4 +1,4 @@
-//! A layer of BitNet b1.58 2B-4T in decoding: the whole of it, and its matrix products alone.
+//! A layer of BitNet b1.58 2B-4T: the whole of it, and its matrix products alone.
 
 use std::cell::RefCell;
 use sterna::backend::cpu::{Cpu, CpuCache, CpuInput, CpuTensor};
@@ -36,10 +36,12 @@ thread_local! {
     static LAYERS: RefCell<Option<Layers>> = const { RefCell::new(None) };
 }
 
-/// `count` layers whose caches hold `context` tokens. `matrix` makes one of a shape; `floats` gives numbers.
+/// `count` layers whose caches hold `context` tokens, and the input of `tokens` more. `matrix` makes one of a
+/// shape; `floats` gives numbers.
 pub fn make(
     count: usize,
     context: usize,
+    tokens: usize,
     mut matrix: impl FnMut(usize, usize) -> Matrix,
     mut floats: impl FnMut(usize) -> Vec<f32>,
 ) {
@@ -54,8 +56,7 @@ pub fn make(
         down: matrix(HIDDEN, FFN),
     });
     let weights = weights.collect();
-    let shape =
-        CacheShape { layers: count, kv_heads: KV_HEADS, head_dim: HEAD_DIM, format: KvFormat::F16 };
+    let shape = CacheShape { layers: count, kv_heads: KV_HEADS, head_dim: HEAD_DIM, format: KvFormat::F16 };
     let mut cache = Cpu::default().new_cache(shape).expect("a cache");
     for layer in 0..count {
         let mut tensor = |width| CpuTensor::from_data(width, floats(context * width));
@@ -63,10 +64,10 @@ pub fn make(
         Cpu::default().attend(input, &angles(context), &mut cache).expect("memory for the cache");
     }
     Cpu::default().commit(&mut cache, context);
-    let hidden = CpuTensor::from_data(HIDDEN, floats(HIDDEN));
-    let inner = CpuTensor::from_data(FFN, floats(FFN));
+    let hidden = CpuTensor::from_data(HIDDEN, floats(tokens * HIDDEN));
+    let inner = CpuTensor::from_data(FFN, floats(tokens * FFN));
     let (norm, ffn_norm) = (vec![1.0; HIDDEN], vec![1.0; FFN]);
-    let layers = Layers { weights, norm, ffn_norm, cache, hidden, inner, angles: angles(1) };
+    let layers = Layers { weights, norm, ffn_norm, cache, hidden, inner, angles: angles(tokens) };
     LAYERS.set(Some(layers));
 }
 
@@ -75,11 +76,16 @@ fn angles(tokens: usize) -> RopeAngles {
     RopeAngles { cos: vec![0.8; half], sin: vec![0.6; half] }
 }
 
-fn attention<'a>(layer: usize, query: CpuTensor, key: CpuTensor, value: CpuTensor) -> AttentionInput<'a, Cpu> {
+fn attention<'a>(
+    layer: usize,
+    query: CpuTensor,
+    key: CpuTensor,
+    value: CpuTensor,
+) -> AttentionInput<'a, Cpu> {
     AttentionInput { layer, query, key, value, query_norm: None, key_norm: None, norm_eps: EPS }
 }
 
-/// One token through layer `index`. Returns one value of the result, as a use of it.
+/// The tokens through layer `index`. Returns one value of the result, as a use of it.
 pub fn run(index: usize) -> f32 {
     LAYERS.with_borrow_mut(|layers| layers.as_mut().expect("make comes first").run(index))
 }

@@ -112,22 +112,23 @@ pub extern "C" fn make_int4(rows: usize, cols: usize, count: usize) -> usize {
     })
 }
 
-/// Replaces the layers by `count` ones of BitNet b1.58 2B-4T after `context` tokens.
+/// Replaces the layers by `count` ones of BitNet b1.58 2B-4T after `context` tokens, for `tokens` more.
 #[unsafe(no_mangle)]
-pub extern "C" fn make_layers(count: usize, context: usize) {
+pub extern "C" fn make_layers(count: usize, context: usize, tokens: usize) {
     BENCH.with_borrow_mut(|bench| {
         *bench = Bench { random: 12345, ..Default::default() };
         let shared = RefCell::new(bench);
         layer::make(
             count,
             context,
+            tokens,
             |rows, cols| Matrix::Ternary(shared.borrow_mut().ternary(rows, cols, false)),
             |len| shared.borrow_mut().floats(len),
         );
     });
 }
 
-/// One token through layer `index`. Returns one value of the result, as a use of it.
+/// The tokens through layer `index`. Returns one value of the result, as a use of it.
 #[unsafe(no_mangle)]
 pub extern "C" fn run_layer(index: usize) -> f32 {
     layer::run(index)

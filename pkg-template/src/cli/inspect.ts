@@ -3,6 +3,7 @@
 import { defined } from "../defined.js";
 import { describeSource } from "../files/source.js";
 import { inspectModel } from "../inspect.js";
+import { engineLoadOptions } from "../load-options.js";
 import { nodePlatform } from "../node-platform.js";
 import type { InspectReport } from "../wasm-api.js";
 import { formatBytes, formatCount, formatTable } from "./format.js";
@@ -68,10 +69,14 @@ function tensors(report: InspectReport): string[][] {
 
 /** Prints what a model is. */
 export async function inspect(source: string, options: InspectOptions, signal: AbortSignal): Promise<void> {
-	const report = await inspectModel(
+	const { access } = engineLoadOptions({}, source);
+	const { report } = await inspectModel(
 		nodePlatform(),
-		describeSource(source, true),
-		defined({ contextLength: options.context, kvCache: options.kv }),
+		{
+			source: await describeSource(source, { hasFileSystem: true, endpoint: access.hub.endpoint }),
+			options: defined({ contextLength: options.context, kvCache: options.kv }),
+			access,
+		},
 		signal,
 	);
 	if (options.json) {

@@ -4,7 +4,8 @@ import { type Checkpoint, type CheckpointFile, fileSet, nameByContent } from "./
 import { readBlob, split } from "./pieces.js";
 
 function blobFile(name: string, blob: Blob): CheckpointFile {
-	return { name, size: blob.size, open: async () => ({ size: blob.size, pieces: readBlob(blob) }) };
+	const { size } = blob;
+	return { name, size, open: async () => ({ size, cachedBytes: size, pieces: readBlob(blob) }) };
 }
 
 /** Files that a person chose or dropped, or a single blob. */
@@ -20,6 +21,6 @@ export async function openFiles(
 /** The bytes of one file. */
 export async function openBytes(bytes: Uint8Array, signal: AbortSignal | undefined): Promise<Checkpoint> {
 	const size = bytes.length;
-	const file = { name: "", size, open: async () => ({ size, pieces: split([bytes]) }) };
+	const file = { name: "", size, open: async () => ({ size, cachedBytes: size, pieces: split([bytes]) }) };
 	return fileSet([await nameByContent(file, signal)]);
 }

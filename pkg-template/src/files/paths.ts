@@ -5,7 +5,15 @@ import { open, readdir, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { InvalidArgumentError } from "../errors.js";
-import { type Checkpoint, type CheckpointFile, fileSet, nameByContent, SIDE_FILES } from "./checkpoint.js";
+import {
+	type Checkpoint,
+	type CheckpointFile,
+	fileSet,
+	isWeights,
+	nameByContent,
+	SIDE_FILES,
+	shardNames,
+} from "./checkpoint.js";
 import { MAX_PIECE } from "./pieces.js";
 
 async function pathFile(path: string): Promise<CheckpointFile> {
@@ -15,7 +23,8 @@ async function pathFile(path: string): Promise<CheckpointFile> {
 		size,
 		async open() {
 			const handle = await open(path);
-			return { size, pieces: createReadStream(path, { fd: handle, highWaterMark: MAX_PIECE }) };
+			const pieces = createReadStream(path, { fd: handle, highWaterMark: MAX_PIECE });
+			return { size, cachedBytes: size, pieces };
 		},
 	};
 }
@@ -23,7 +32,7 @@ async function pathFile(path: string): Promise<CheckpointFile> {
 async function filesOf(directory: string): Promise<CheckpointFile[]> {
 	const entries = await readdir(directory, { withFileTypes: true });
 	const names = entries.filter((entry) => !entry.isDirectory()).map((entry) => entry.name);
-	const wanted = names.filter((name) => SIDE_FILES.includes(name) || /\.(gguf|safetensors)$/i.test(name));
+	const wanted = names.filter((name) => SIDE_FILES.includes(name) || isWeights(name));
 	return Promise.all(wanted.map((name) => pathFile(join(directory, name))));
 }
 
@@ -45,7 +54,7 @@ export async function openPath(source: string, signal: AbortSignal | undefined):
 	try {
 		if ((await stat(path)).isDirectory()) return fileSet(await filesOf(path));
 		const file = await nameByContent(await pathFile(path), signal);
-		if (/\.gguf$/i.test(file.name)) return fileSet([file]);
+		if (/\.gguf$/i.test(file.name) && !shardNames(file.name)) return fileSet([file]);
 		const siblings = (await filesOf(dirname(path))).filter((other) => other.name !== basename(path));
 		return fileSet([...siblings, file], file.name);
 	} catch (error) {

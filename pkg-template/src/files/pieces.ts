@@ -3,7 +3,7 @@
 /** The largest piece that is handed on: some milliseconds of work. */
 export const MAX_PIECE = 1 << 20;
 
-/** Pieces of bytes, in order. */
+/** Pieces of bytes, in order. A piece's bytes are valid until the next one is asked for. */
 export type Pieces = AsyncIterable<Uint8Array>;
 
 /** Cuts pieces that are too large. */
@@ -40,7 +40,7 @@ export async function peek(pieces: Pieces, count: number): Promise<Peeked> {
 	while (length < count) {
 		const { done, value } = await iterator.next();
 		if (done) break;
-		seen.push(value);
+		seen.push(value.slice());
 		length += value.length;
 	}
 	async function* replay(): AsyncGenerator<Uint8Array> {
@@ -67,7 +67,7 @@ export async function readAll(pieces: Pieces, limit: number): Promise<Uint8Array
 	for await (const piece of pieces) {
 		length += piece.length;
 		if (length > limit) return undefined;
-		all.push(piece);
+		all.push(piece.slice());
 	}
 	return concat(all);
 }

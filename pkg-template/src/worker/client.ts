@@ -1,6 +1,6 @@
 // The engine in a worker, seen from the page: each method is a message, and its answer.
 
-import type { CallContext, Engine, EngineHost } from "../engine.js";
+import type { CallContext, Engine, EngineHost, EngineLoadOptions, LoadContext } from "../engine.js";
 import {
 	AbortedError,
 	abortedBy,
@@ -10,7 +10,10 @@ import {
 	type SternaError,
 	throwIfAborted,
 } from "../errors.js";
+import type { SourceSpec } from "../files/source.js";
+import type { Gate } from "../net/gate.js";
 import type { Delta, ModelInfo } from "../types.js";
+import { serveFetch } from "./fetch-proxy.js";
 import type { Calls, Method, Request, Response } from "./protocol.js";
 
 /** The part of `Worker` that is used. */
@@ -70,13 +73,15 @@ class WorkerConnection {
 	async call<M extends Method>(
 		method: M,
 		args: Calls[M]["args"],
-		{ signal, onEvent }: CallContext<Calls[M]["event"]> = {},
+		{ signal, gate, onEvent }: CallContext<Calls[M]["event"]> & { gate?: Gate } = {},
 	): Promise<Calls[M]["result"]> {
 		throwIfAborted(signal);
 		if (this.#lost) throw this.#lost;
 		const id = ++this.#lastId;
 		const onAbort = () => this.#send({ id, type: "abort", reason: abortedBy(signal!).message });
+		const onPause = () => this.#send({ id, type: "pause", isPaused: gate!.isPaused });
 		signal?.addEventListener("abort", onAbort, { once: true });
+		const offGate = gate?.onChange(onPause);
 		try {
 			return await new Promise<Calls[M]["result"]>((resolve, reject) => {
 				this.#pending.set(id, {
@@ -84,9 +89,14 @@ class WorkerConnection {
 					reject,
 					onEvent: onEvent as Pending["onEvent"],
 				});
-				this.#send({ id, type: "call", method, args } as Request);
+				this.#send(
+					{ id, type: "call", method, args } as Request,
+					args.filter((arg) => arg instanceof MessagePort),
+				);
+				if (gate?.isPaused) onPause();
 			});
 		} finally {
+			offGate?.();
 			signal?.removeEventListener("abort", onAbort);
 			this.#pending.delete(id);
 		}
@@ -122,8 +132,8 @@ class WorkerConnection {
 		this.#ended.resolve();
 	}
 
-	#send(request: Request): void {
-		this.#worker.postMessage(request);
+	#send(request: Request, transfer: Transferable[] = []): void {
+		this.#worker.postMessage(request, transfer);
 	}
 
 	#receive(response: Response): void {
@@ -189,17 +199,39 @@ class WorkerEngine implements Engine {
  * @param url where the workers' script is, for telling when it cannot be loaded
  */
 export function workerHost(createWorker: () => WorkerLike, url: string): EngineHost {
+	/** Starts a worker and calls it with what is to be loaded. */
+	async function begin<M extends "load" | "estimate">(
+		method: M,
+		source: SourceSpec,
+		options: EngineLoadOptions,
+		{ fetch, ...context }: LoadContext,
+	) {
+		throwIfAborted(context.signal);
+		const connection = new WorkerConnection(createWorker(), url);
+		try {
+			const result = await connection.call(method, [source, options, fetch && fetchPort(fetch)], context);
+			return { connection, result };
+		} catch (error) {
+			connection.close(error as SternaError);
+			throw error;
+		}
+	}
 	return {
 		async load(source, options, context) {
-			throwIfAborted(context.signal);
-			const connection = new WorkerConnection(createWorker(), url);
-			try {
-				const info = await connection.call("load", [source, options], context);
-				return new WorkerEngine(connection, info);
-			} catch (error) {
-				connection.close(error as SternaError);
-				throw error;
-			}
+			const { connection, result } = await begin("load", source, options, context);
+			return new WorkerEngine(connection, result);
+		},
+		async estimate(source, options, { signal, fetch }) {
+			const { connection, result } = await begin("estimate", source, options, { signal, fetch });
+			connection.close(new AbortedError("The estimate is done."));
+			return result;
 		},
 	};
+}
+
+/** A port over which a worker can use a `fetch` function of this thread. */
+function fetchPort(fetcher: typeof fetch): MessagePort {
+	const { port1, port2 } = new MessageChannel();
+	serveFetch(port1, fetcher);
+	return port2;
 }

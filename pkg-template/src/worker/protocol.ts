@@ -3,12 +3,24 @@
 import type { EngineLoadOptions, EvaluationKind, Prompt } from "../engine.js";
 import type { ErrorData } from "../errors.js";
 import type { SourceSpec } from "../files/source.js";
-import type { Delta, GenerationResult, LoadProgress, Message, ModelInfo, ModelStats } from "../types.js";
+import type {
+	Delta,
+	Estimate,
+	GenerationResult,
+	LoadProgress,
+	Message,
+	ModelInfo,
+	ModelStats,
+} from "../types.js";
 import type { WasmGenerationOptions } from "../wasm-api.js";
+
+/** What is loaded or estimated, and the port of the page's own `fetch`, where it has one. */
+type LoadArgs = [source: SourceSpec, options: EngineLoadOptions, fetchPort?: MessagePort];
 
 /** What a worker can be asked: arguments, the events on the way, and the result. */
 export interface Calls {
-	load: { args: [source: SourceSpec, options: EngineLoadOptions]; event: LoadProgress; result: ModelInfo };
+	load: { args: LoadArgs; event: LoadProgress; result: ModelInfo };
+	estimate: { args: LoadArgs; event: never; result: Estimate };
 	generate: {
 		args: [prompt: Prompt, options: WasmGenerationOptions];
 		event: Delta;
@@ -36,6 +48,8 @@ export type Method = keyof Calls;
 export type Request =
 	| { [M in Method]: { id: number; type: "call"; method: M; args: Calls[M]["args"] } }[Method]
 	| { id: number; type: "abort"; reason: string }
+	/** Pauses a load, or lets it go on. */
+	| { id: number; type: "pause"; isPaused: boolean }
 	| { type: "dispose" };
 
 /** Worker → page. Several events, then one result or error, for each call. */

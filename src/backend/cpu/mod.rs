@@ -86,7 +86,8 @@ impl Cpu {
 }
 
 impl Backend for Cpu {
-    const PREFILL_CHUNK: usize = 16;
+    /// Whole tiles of vectors, few enough that a step ends while a user still waits for its abort.
+    const PREFILL_CHUNK: usize = 6 * dot::TILE_VECTORS;
     const IN_FLIGHT: usize = 1;
     const PART_BYTES: Option<usize> = None;
 

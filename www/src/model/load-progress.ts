@@ -3,24 +3,29 @@ import type { LoadProgress } from "sterna";
 import { byId } from "../ui/dom.ts";
 import { bytes, duration } from "../ui/format.ts";
 
-/** The rate is that of the last seconds, so that a stall shows. */
-const WINDOW_MS = 3000;
-const STEADY_MS = 400;
+const PHASES: Readonly<Record<LoadProgress["phase"], string>> = {
+	prepare: "Loading",
+	wait: "Another tab downloads",
+	download: "Downloading",
+	read: "Reading",
+	load: "Preparing",
+	ready: "Preparing",
+};
 
 export class LoadProgressView {
 	readonly #root = byId("load-progress", HTMLElement);
 	readonly #label = byId("load-label", HTMLElement);
 	readonly #detail = byId("load-detail", HTMLElement);
 	readonly #bar = byId("load-bar", HTMLProgressElement);
+	readonly #pause = byId("pause-load", HTMLButtonElement);
 	#name = "";
-	#samples: { time: number; bytes: number }[] = [];
 
 	show(name: string): void {
 		this.#name = name;
-		this.#samples = [];
 		this.#label.textContent = `Loading ${name}`;
 		this.#detail.textContent = "";
 		this.#bar.removeAttribute("value");
+		this.#pause.textContent = "Pause";
 		this.#root.hidden = false;
 	}
 
@@ -29,30 +34,21 @@ export class LoadProgressView {
 	}
 
 	update(progress: LoadProgress): void {
-		const { phase, loadedBytes, totalBytes, fraction } = progress;
-		const downloading = phase === "download";
-		this.#label.textContent = downloading ? `Loading ${this.#name}` : `Preparing ${this.#name}`;
+		const { phase, fraction, isPaused, notice } = progress;
+		this.#label.textContent = isPaused ? `${this.#name} is paused` : `${PHASES[phase]} ${this.#name}`;
+		this.#pause.textContent = isPaused ? "Resume" : "Pause";
 		if (fraction === undefined) this.#bar.removeAttribute("value");
 		else this.#bar.value = fraction;
-
-		const rate = this.#rate(loadedBytes);
-		const parts = [totalBytes ? `${bytes(loadedBytes)} of ${bytes(totalBytes)}` : bytes(loadedBytes)];
-		if (downloading && rate > 0) {
-			parts.push(`${bytes(rate)}/s`);
-			if (totalBytes && totalBytes > loadedBytes)
-				parts.push(`${duration(((totalBytes - loadedBytes) / rate) * 1000)} left`);
-		}
-		this.#detail.textContent = parts.join(" · ");
+		this.#detail.textContent = details(progress);
+		this.#detail.title = notice?.message ?? this.#detail.title;
 	}
+}
 
-	/** Bytes a second over the last seconds; 0 while too little has been seen. */
-	#rate(loadedBytes: number): number {
-		const time = performance.now();
-		this.#samples.push({ time, bytes: loadedBytes });
-		while (this.#samples.length > 2 && time - (this.#samples[0]?.time ?? time) > WINDOW_MS)
-			this.#samples.shift();
-		const first = this.#samples[0];
-		if (!first || time - first.time < STEADY_MS) return 0;
-		return ((loadedBytes - first.bytes) / (time - first.time)) * 1000;
-	}
+function details(progress: LoadProgress): string {
+	const { loadedBytes, totalBytes, bytesPerSecond, remainingTime, notice } = progress;
+	if (notice?.code === "retrying") return "The connection broke off; trying again";
+	const parts = [totalBytes ? `${bytes(loadedBytes)} of ${bytes(totalBytes)}` : bytes(loadedBytes)];
+	if (bytesPerSecond) parts.push(`${bytes(bytesPerSecond)}/s`);
+	if (remainingTime) parts.push(`${duration(remainingTime)} left`);
+	return parts.join(" · ");
 }

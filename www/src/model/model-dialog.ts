@@ -1,10 +1,12 @@
-/** The dialog about the model: what is loaded, and three ways to another one (address, files, folder). */
+/** The dialog about the model: what is loaded, what is kept, and the ways to another one. */
 
 import { prepareDialog } from "../ui/dialogs.ts";
 import { byId } from "../ui/dom.ts";
+import { EstimatePanel } from "./estimate-panel.ts";
 import type { HeldModel } from "./model-host.ts";
 import { modelInfo } from "./model-info.ts";
 import { embeddedModel, fromAddress, fromFiles, type NamedSource, type PickedFiles } from "./sources.ts";
+import { StoredModels } from "./stored-models.ts";
 
 export interface ModelDialogEvents {
 	onChoice(wanted: NamedSource): void;
@@ -15,11 +17,14 @@ export class ModelDialog {
 	readonly #dialog = byId("models", HTMLDialogElement);
 	readonly #info = byId("model-info", HTMLElement);
 	readonly #address = byId("model-url", HTMLInputElement);
+	readonly #estimate = new EstimatePanel(byId("estimate", HTMLElement));
+	readonly #stored = new StoredModels(byId("stored-models", HTMLElement), (wanted) => this.#choose(wanted));
 	readonly #events: ModelDialogEvents;
 
 	constructor(events: ModelDialogEvents) {
 		this.#events = events;
 		prepareDialog(this.#dialog);
+		this.#dialog.addEventListener("close", () => this.#estimate.clear());
 		this.#prepareAddress();
 		this.#preparePicker("pick-files", "file-input");
 		this.#preparePicker("pick-folder", "folder-input");
@@ -28,6 +33,7 @@ export class ModelDialog {
 
 	open(held: HeldModel | undefined): void {
 		this.#info.replaceChildren(modelInfo(held));
+		void this.#stored.refresh();
 		this.#dialog.showModal();
 	}
 
@@ -47,12 +53,15 @@ export class ModelDialog {
 			event.preventDefault();
 			const wanted = fromAddress(this.#address.value);
 			this.#address.setCustomValidity(
-				wanted ? "" : "Enter a web address, such as https://example.org/model.gguf",
+				wanted ? "" : "Enter a web address, such as https://example.org/model.gguf, or hf:owner/repo",
 			);
-			if (wanted) this.#choose(wanted);
+			if (wanted) void this.#estimate.ask(wanted, () => this.#choose(wanted));
 			else this.#address.reportValidity();
 		});
-		this.#address.addEventListener("input", () => this.#address.setCustomValidity(""));
+		this.#address.addEventListener("input", () => {
+			this.#address.setCustomValidity("");
+			this.#estimate.clear();
+		});
 	}
 
 	#preparePicker(buttonId: string, inputId: string): void {

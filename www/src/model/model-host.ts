@@ -2,7 +2,7 @@
  * Owns the model of the page. A new model is loaded beside the old one, which keeps answering until the new
  * one is ready and is freed once its last answer has ended.
  */
-import { type LoadProgress, loadModel, type Model } from "sterna";
+import { type LoadProgress, loadModel, type Model, type ModelLoad } from "sterna";
 import { isAbort } from "./errors.ts";
 import type { NamedSource } from "./sources.ts";
 
@@ -41,10 +41,16 @@ export class HeldModel {
 	}
 }
 
+/** A load that is going on. */
+interface RunningLoad {
+	controller: AbortController;
+	load?: ModelLoad;
+}
+
 export class ModelHost {
 	readonly #events: HostEvents;
 	#current: HeldModel | undefined;
-	#loading: AbortController | undefined;
+	#loading: RunningLoad | undefined;
 
 	constructor(events: HostEvents) {
 		this.#events = events;
@@ -59,29 +65,38 @@ export class ModelHost {
 		this.cancel();
 		const controller = new AbortController();
 		const { signal } = controller;
-		this.#loading = controller;
+		const loading: RunningLoad = { controller };
+		this.#loading = loading;
 		this.#events.onLoading(wanted.name);
 		try {
 			const onProgress = (progress: LoadProgress) => {
 				if (!signal.aborted) this.#events.onProgress(progress);
 			};
-			const model = await loadModel(wanted.source, { signal, onProgress });
+			loading.load = loadModel(wanted.source, { signal, onProgress });
+			const model = await loading.load;
 			if (signal.aborted) await model.dispose();
 			else this.#replace(new HeldModel(wanted, model));
 		} catch (error) {
 			if (!signal.aborted && !isAbort(error)) this.#events.onLoadError(error, wanted);
 		} finally {
-			if (this.#loading === controller) {
+			if (this.#loading === loading) {
 				this.#loading = undefined;
 				this.#events.onLoading(undefined);
 			}
 		}
 	}
 
+	/** Pauses the running load, or lets it go on. */
+	togglePause(): void {
+		const load = this.#loading?.load;
+		if (load?.isPaused) load.resume();
+		else load?.pause();
+	}
+
 	/** Ends the running load; the current model stays. */
 	cancel(): void {
 		if (!this.#loading) return;
-		this.#loading.abort();
+		this.#loading.controller.abort();
 		this.#loading = undefined;
 		this.#events.onLoading(undefined);
 	}

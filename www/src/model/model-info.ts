@@ -7,8 +7,6 @@ import type { HeldModel } from "./model-host.ts";
 const WIDE = window.matchMedia("(min-width: 40rem)");
 
 const ACTIVATIONS = { int8: "8-bit integers", float: "floats" };
-const DEVICES = { wasm: "The processor, in WebAssembly", webgpu: "The GPU" };
-
 /** What is known about `held`, or a line saying that nothing is loaded. Memory follows when the model tells it. */
 export function modelInfo(held: HeldModel | undefined): HTMLElement {
 	if (!held) return el("p", { className: "no-model" }, "No model is loaded.");
@@ -25,7 +23,7 @@ export function modelInfo(held: HeldModel | undefined): HTMLElement {
 type Fact = [term: string, fact: string];
 
 function shapeOf(model: Model): Fact[] {
-	const { config, contextLength, device, kernel, hasChatTemplate } = model.info;
+	const { config, contextLength, hasChatTemplate } = model.info;
 	const { numLayers, hiddenSize, numHeads, numKvHeads } = config;
 	return [
 		["Architecture", config.architecture],
@@ -34,8 +32,14 @@ function shapeOf(model: Model): Fact[] {
 		["Activations", ACTIVATIONS[config.linearInput]],
 		["Context", `${count(contextLength)} tokens, made for ${count(config.maxContext)}`],
 		["Chat template", hasChatTemplate ? "its own" : "none"],
-		["Runs on", `${DEVICES[device]} (${kernel})`],
+		["Runs on", runsOn(model)],
+		...model.info.fallbacks.map(({ reason }): Fact => ["Not on the GPU", reason]),
 	];
+}
+
+function runsOn({ info: { device, kernel, adapter, threads } }: Model): string {
+	if (device === "webgpu") return `The GPU${adapter ? `, ${adapter}` : ""} (${kernel})`;
+	return `The processor, in WebAssembly (${kernel}, ${threads === 1 ? "1 thread" : `${threads} threads`})`;
 }
 
 async function memoryOf(model: Model): Promise<Fact[]> {

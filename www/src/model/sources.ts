@@ -21,9 +21,16 @@ export function fromAddress(typed: string): NamedSource | undefined {
 	const text = typed.trim();
 	if (!text || !URL.canParse(text, document.baseURI)) return undefined;
 	const url = new URL(text, document.baseURI);
-	if (url.protocol === "hf:") return { name: text.slice("hf:".length), source: text };
+	if (url.protocol === "hf:") return { name: nameOf(text), source: text };
 	if (!/^(https?|blob|data):$/.test(url.protocol)) return undefined;
-	return { name: lastPart(url.pathname) || url.host, source: url.href };
+	return { name: nameOf(url.href), source: url.href };
+}
+
+/** What the page calls the model behind an address. */
+export function nameOf(source: string): string {
+	if (source.startsWith("hf:")) return source.slice("hf:".length).replace(/@main$/, "");
+	const url = new URL(source);
+	return lastPart(url.pathname) || url.host;
 }
 
 /** Files that were chosen or dropped, and the folder that they came in. */
