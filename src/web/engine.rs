@@ -5,7 +5,7 @@ use super::convert::JsResult;
 use crate::Result;
 use crate::backend::KvCache;
 use crate::backend::cpu::Cpu;
-use crate::backend::gpu::Gpu;
+use crate::backend::gpu::{Counters, Gpu};
 use crate::engine::{Engine, Loader};
 use crate::generate::evaluation::EvaluationStep;
 use crate::generate::{EvaluationKind, GenerationOptions, Step};
@@ -57,6 +57,14 @@ impl AnyEngine {
 
     pub fn reset_cache(&mut self) -> Result<()> {
         on_device!(AnyEngine, self, engine => engine.reset_cache())
+    }
+
+    /// What a GPU was given to do so far.
+    pub fn gpu_work(&self) -> Option<Counters> {
+        match self {
+            AnyEngine::Cpu(_) => None,
+            AnyEngine::Gpu(engine) => Some(engine.transformer().backend().counters()),
+        }
     }
 
     /// Bytes of the KV cache.
