@@ -12,7 +12,8 @@ const USAGE = `usage: npm run bench -- [options]
   --quick           models of 4 layers with a small vocabulary, 3 rounds: about two minutes
   --threads N       threads of both engines (1)
   --model FILE      measures this model in place of the synthetic ones
-  --compare LIST    more ways of running our package: one-thread, strict (no relaxed SIMD), no-vnni
+  --compare LIST    more ways of running our package: one-thread, strict (no relaxed SIMD), no-vnni,
+                    webgpu, software-gpu (WebGPU played by the processor)
   --rounds N, --prompt N, --tokens N   rounds; tokens of prefill (48) and of decoding (16)
   --options JSON    options of loadModel, as in --options '{"kvCache":"f32"}'
   --busy N          keeps N threads computing beside

@@ -6,8 +6,10 @@
 mod checkpoint_support;
 
 use checkpoint_support::*;
-use sterna::checkpoint::{ActivationChoice, CheckpointReader, Format, ReadOptions};
-use sterna::model::{Activation, LayerRole, LinearInput, Role, RopeScaling};
+use sterna::checkpoint::{
+    ActivationChoice, CheckpointReader, EmbeddingFormat, Format, LoadedTensor, ReadOptions,
+};
+use sterna::model::{Activation, LayerRole, LinearInput, Role, RopeScaling, Tensor};
 use sterna::quant::{KernelScales, Matrix};
 
 /// A small generator of piece sizes.
@@ -132,6 +134,45 @@ fn activations_can_be_chosen() {
             let loaded = read_with(&files, options.clone(), true, |left| left).unwrap();
             assert_eq!(loaded.checkpoint.config.linear_input, input);
         }
+    }
+}
+
+#[test]
+fn large_dense_matrices_come_in_parts_when_asked_for() {
+    let formats = [EmbeddingFormat::File, EmbeddingFormat::F16, EmbeddingFormat::Q8, EmbeddingFormat::Q4];
+    for (embedding, files) in formats
+        .into_iter()
+        .flat_map(|format| [(format, folder("bitnet-b-odd-packed")), (format, gguf("llama-bitlinear-i2_s"))])
+    {
+        let options = ReadOptions { embedding, ..Default::default() };
+        let whole = read_with(&files, options.clone(), true, |left| left).unwrap();
+        let mut reader = CheckpointReader::new(ReadOptions { part_bytes: Some(6000), ..options });
+        let mut parts = Vec::new();
+        for (name, bytes) in &files {
+            reader.begin_file(name, Some(bytes.len() as u64)).unwrap();
+            for piece in bytes.chunks(7001) {
+                reader.push(piece).unwrap();
+                parts.extend(reader.take_tensors());
+            }
+            reader.end_file().unwrap();
+        }
+        let (done, total) = reader.progress();
+        assert_eq!(done, total);
+        let embedding: Vec<LoadedTensor> =
+            parts.into_iter().filter(|part| part.role == Role::Embedding).collect();
+        assert!(embedding.len() > 2 && !embedding.last().unwrap().more_rows);
+        let wanted = whole.matrix(Role::Embedding);
+        let (mut row, mut ours, mut theirs) = (0, vec![0.0; wanted.cols()], vec![0.0; wanted.cols()]);
+        for part in embedding {
+            let Tensor::Matrix(part) = part.value else { panic!("an embedding is a matrix") };
+            for place in 0..part.rows() {
+                part.decode_row(place, &mut ours);
+                wanted.decode_row(row, &mut theirs);
+                assert_eq!(ours, theirs, "row {row}");
+                row += 1;
+            }
+        }
+        assert_eq!(row, wanted.rows());
     }
 }
 

@@ -4,16 +4,30 @@
 mod common;
 mod gpu_support;
 
-use gpu_support::{Random, gpu_test, open_variants};
+use gpu_support::{Random, gpu_test, open, open_variants};
 use sterna::backend::cpu::{Cpu, CpuInput, CpuTensor, scalar};
 use sterna::backend::gpu::Gpu;
 use sterna::backend::{AttentionInput, Backend, CacheShape, KvCache, KvFormat, Norm, RopeAngles, TokenIds};
 use sterna::model::{Activation, LinearInput, ModelConfig, Rope, RopeFrequencies, RopeScaling};
 use sterna::quant::{DenseEncoding, DenseMatrix, Matrix, Scales, TernaryMatrix};
 
+/// A browser's software GPU takes its time to compile kernels, and there are few odd sizes that it could get
+/// wrong where a native one does not.
+const IN_BROWSER: bool = cfg!(target_arch = "wasm32");
+
 /// `(rows, cols)`: slab, group and chunk borders, and the odd sizes beside them.
-const SHAPES: [(usize, usize); 9] =
-    [(1, 1), (3, 5), (9, 65), (127, 63), (129, 320), (136, 100), (256, 864), (300, 1408), (17, 6912)];
+const SHAPES: &[(usize, usize)] = if IN_BROWSER {
+    &[(3, 5), (129, 320), (17, 6912)]
+} else {
+    &[(1, 1), (3, 5), (9, 65), (127, 63), (129, 320), (136, 100), (256, 864), (300, 1408), (17, 6912)]
+};
+
+/// `(heads, kv_heads, head_dim)`
+const HEADS: &[(usize, usize, usize)] = if IN_BROWSER {
+    &[(6, 1, 128)]
+} else {
+    &[(4, 2, 32), (3, 3, 6), (6, 1, 128), (20, 5, 64), (20, 1, 256)]
+};
 
 fn all_scales(rows: usize, cols: usize, random: &mut Random) -> Vec<Scales> {
     let mut scales = vec![Scales::Tensor(0.37), Scales::Row(random.floats(rows))];
@@ -42,7 +56,7 @@ gpu_test! {
     async fn ternary_sums_are_exact() {
         for gpu in open_variants().await {
             let mut random = Random::new(1);
-            for (rows, cols) in SHAPES {
+            for &(rows, cols) in SHAPES {
                 let codes = random.codes(rows * cols);
                 let matrix = TernaryMatrix::from_codes(rows, cols, &codes, Scales::Tensor(1.0)).unwrap();
                 for tokens in [1, 6] {
@@ -67,7 +81,7 @@ gpu_test! {
     async fn ternary_linears_agree_with_their_definition() {
         for gpu in open_variants().await {
             let mut random = Random::new(2);
-            for (rows, cols) in SHAPES {
+            for &(rows, cols) in SHAPES {
                 for scales in all_scales(rows, cols, &mut random) {
                     let what = format!("{rows}×{cols} {:?} {}", std::mem::discriminant(&scales), gpu.kernel_name());
                     let codes = random.codes(rows * cols);
@@ -112,6 +126,30 @@ gpu_test! {
                 }
             }
         }
+    }
+
+    async fn matrices_that_came_in_parts_are_one() {
+        let Some(gpu) = open().await else { return };
+        let mut random = Random::new(12);
+        let parts = [70, 64, 9].map(|rows| Matrix::Int8(random.int8(rows, 130)));
+        let uploaded = parts.iter().map(|part| gpu.upload_matrix(part.clone()).unwrap()).collect();
+        let whole = gpu.stack(uploaded).unwrap();
+        let x = random.floats(2 * 130);
+        let input = gpu.quantize(gpu.tensor(130, &x), LinearInput::Float);
+        let product = gpu.read(&gpu.linear(&whole, &input)).await.unwrap();
+        let rows = gpu.read(&gpu.embed(&whole, TokenIds::Given(&[3, 100, 142]), 0)).await.unwrap();
+        for (token, x) in x.chunks(130).enumerate() {
+            let wanted: Vec<f32> = parts.iter().flat_map(|part| scalar::linear(part, x)).collect();
+            assert_close(&product[token * 143..(token + 1) * 143], &wanted, 4e-6, "parts");
+        }
+        let mut wanted = vec![0.0; 130];
+        for (token, (part, row)) in [(0, 3), (1, 30), (2, 8)].into_iter().enumerate() {
+            parts[part].decode_row(row, &mut wanted);
+            assert_eq!(rows[token * 130..(token + 1) * 130], wanted);
+        }
+        let ternary = gpu.upload_matrix(random.ternary(8, 130)).unwrap();
+        let error = gpu.stack(vec![ternary, whole]).err().unwrap();
+        assert_eq!(error.code(), "invalid_argument");
     }
 
     async fn several_linears_and_residuals_share_a_dispatch() {
@@ -182,65 +220,62 @@ gpu_test! {
     }
 
     async fn norms_agree_with_their_definition() {
-        for gpu in open_variants().await {
-            let mut random = Random::new(6);
-            for width in [1, 7, 64, 2561] {
-                let (x, weight) = (random.floats(2 * width), random.floats(width));
-                let identity = identity(width.min(40), width);
-                let table = gpu.upload_matrix(identity).unwrap();
-                let norm = gpu.upload_vector(weight.clone()).unwrap();
-                let input = gpu.norm_quantize(
-                    &gpu.tensor(width, &x),
-                    Norm { weight: &norm, eps: 1e-5 },
-                    LinearInput::Float,
-                );
-                let ours = gpu.read(&gpu.linear(&table, &input)).await.unwrap();
-                let shown = width.min(40);
-                for token in 0..2 {
-                    let wanted = scalar::rms_norm(&x[token * width..(token + 1) * width], &weight, 1e-5);
-                    assert_close(&ours[token * shown..(token + 1) * shown], &wanted[..shown], 4e-6, "RMSNorm");
-                }
+        let Some(gpu) = open().await else { return };
+        let mut random = Random::new(6);
+        for width in [1, 7, 64, 2561] {
+            let (x, weight) = (random.floats(2 * width), random.floats(width));
+            let identity = identity(width.min(40), width);
+            let table = gpu.upload_matrix(identity).unwrap();
+            let norm = gpu.upload_vector(weight.clone()).unwrap();
+            let input = gpu.norm_quantize(
+                &gpu.tensor(width, &x),
+                Norm { weight: &norm, eps: 1e-5 },
+                LinearInput::Float,
+            );
+            let ours = gpu.read(&gpu.linear(&table, &input)).await.unwrap();
+            let shown = width.min(40);
+            for token in 0..2 {
+                let wanted = scalar::rms_norm(&x[token * width..(token + 1) * width], &weight, 1e-5);
+                assert_close(&ours[token * shown..(token + 1) * shown], &wanted[..shown], 4e-6, "RMSNorm");
             }
         }
     }
 
     async fn embeddings_take_the_rows_asked_for() {
-        for gpu in open_variants().await {
-            let mut random = Random::new(5);
-            let codes = random.codes(150 * 130);
-            let scales = Scales::Group { size: 128, values: random.floats(300) };
-            let mut tables = vec![
-                Matrix::Ternary(TernaryMatrix::from_codes(150, 130, &codes, scales).unwrap()),
-                Matrix::Ternary(TernaryMatrix::from_codes(150, 130, &codes, Scales::Row(random.floats(150))).unwrap()),
-                Matrix::Int8(random.int8(150, 130)),
-                Matrix::Int4(random.int4(150, 130)),
-            ];
-            for encoding in [DenseEncoding::F32, DenseEncoding::F16, DenseEncoding::BF16] {
-                let mut matrix = DenseMatrix::zeroed(150, 130, encoding).unwrap();
-                encoding.encode(&random.floats(150 * 130), matrix.bytes_mut());
-                tables.push(Matrix::Dense(matrix));
-            }
-            for table in tables {
-                let uploaded = gpu.upload_matrix(table.clone()).unwrap();
-                let ids = [149, 0, 7, 131];
-                let ours = gpu.read(&gpu.embed(&uploaded, TokenIds::Given(&ids), 0)).await.unwrap();
-                let mut wanted = vec![0.0; 130];
-                for (token, id) in ids.into_iter().enumerate() {
-                    table.decode_row(id as usize, &mut wanted);
-                    assert_eq!(ours[token * 130..(token + 1) * 130], wanted);
-                }
+        let Some(gpu) = open().await else { return };
+        let mut random = Random::new(5);
+        let codes = random.codes(150 * 130);
+        let scales = Scales::Group { size: 128, values: random.floats(300) };
+        let mut tables = vec![
+            Matrix::Ternary(TernaryMatrix::from_codes(150, 130, &codes, scales).unwrap()),
+            Matrix::Ternary(TernaryMatrix::from_codes(150, 130, &codes, Scales::Row(random.floats(150))).unwrap()),
+            Matrix::Int8(random.int8(150, 130)),
+            Matrix::Int4(random.int4(150, 130)),
+        ];
+        for encoding in [DenseEncoding::F32, DenseEncoding::F16, DenseEncoding::BF16] {
+            let mut matrix = DenseMatrix::zeroed(150, 130, encoding).unwrap();
+            encoding.encode(&random.floats(150 * 130), matrix.bytes_mut());
+            tables.push(Matrix::Dense(matrix));
+        }
+        for table in tables {
+            let uploaded = gpu.upload_matrix(table.clone()).unwrap();
+            let ids = [149, 0, 7, 131];
+            let ours = gpu.read(&gpu.embed(&uploaded, TokenIds::Given(&ids), 0)).await.unwrap();
+            let mut wanted = vec![0.0; 130];
+            for (token, id) in ids.into_iter().enumerate() {
+                table.decode_row(id as usize, &mut wanted);
+                assert_eq!(ours[token * 130..(token + 1) * 130], wanted);
             }
         }
     }
 
     async fn attention_agrees_with_the_cpu() {
-        for gpu in open_variants().await {
-            for (heads, kv_heads, head_dim) in [(4, 2, 32), (3, 3, 6), (6, 1, 128), (20, 5, 64), (20, 1, 256)] {
-                check_attention(&gpu, (heads, kv_heads, head_dim), KvFormat::F32, false, 1e-5).await;
-            }
-            check_attention(&gpu, (4, 2, 32), KvFormat::F32, true, 1e-5).await;
-            check_attention(&gpu, (4, 2, 32), KvFormat::F16, false, 2e-3).await;
+        let Some(gpu) = open().await else { return };
+        for &heads in HEADS {
+            check_attention(&gpu, heads, KvFormat::F32, false, 1e-5).await;
         }
+        check_attention(&gpu, (4, 2, 32), KvFormat::F32, true, 1e-5).await;
+        check_attention(&gpu, (4, 2, 32), KvFormat::F16, false, 2e-3).await;
     }
 }
 

@@ -13,13 +13,13 @@ export const firstLine = (error) => error.message.split("\n")[0].replace(/^page\
  * Opens the page `module` of `benches/pages/`, whose exports `call` then calls.
  *
  * @param server what `serve()` gave
- * @param jsFlags flags for V8, in one string
+ * @param flags `jsFlags` for V8, in one string, and `browserFlags` for Chromium
  */
-export async function openTab(server, module, jsFlags = "") {
+export async function openTab(server, module, { jsFlags = "", browserFlags = [] } = {}) {
 	const executablePath = findChromium();
 	if (!executablePath)
 		fail("Chromium is missing: `node scripts/setup.mjs` installs it, CHROME names another.");
-	const args = ["--no-sandbox", ...(jsFlags ? [`--js-flags=${jsFlags}`] : [])];
+	const args = ["--no-sandbox", ...(jsFlags ? [`--js-flags=${jsFlags}`] : []), ...browserFlags];
 	const browser = await chromium.launch({ executablePath, args });
 	const page = await browser.newPage();
 	page.setDefaultTimeout(0);

@@ -10,8 +10,8 @@ export async function load({ base, url, options }) {
 	model = await loadModel(url, { cache: false, ...options });
 	const ms = performance.now() - begin;
 	const { memory } = await model.stats();
-	const { kernel, threads } = model.info;
-	return { ms, memory, engine: { kernel, threads } };
+	const { device, adapter, kernel, threads } = model.info;
+	return { ms, memory, engine: { device, adapter, kernel, threads } };
 }
 
 /** A text of `tokens` tokens, with the one that begins a sequence; the next `salt` gives one that begins otherwise. */
@@ -26,10 +26,18 @@ export async function promptText({ tokens, salt }) {
 	return Array.from({ length }, letter).join("");
 }
 
+/** What a GPU was given to do between two counts. */
+function work(before, after) {
+	if (!before || !after) return undefined;
+	return Object.fromEntries(Object.entries(after).map(([name, count]) => [name, count - before[name]]));
+}
+
 /** Computes a prompt and generates `tokens` tokens; counts those of the prompt that were not cached. */
 export async function generate({ text, tokens }) {
+	const before = (await model.stats()).gpu;
 	const begin = performance.now();
 	const { usage } = await model.generate(text, { maxTokens: tokens, temperature: 0, ignoreEos: true });
 	const ms = performance.now() - begin;
-	return { ms, promptTokens: usage.promptTokens - usage.cachedTokens, tokens: usage.completionTokens };
+	const gpu = work(before, (await model.stats()).gpu);
+	return { ms, promptTokens: usage.promptTokens - usage.cachedTokens, tokens: usage.completionTokens, gpu };
 }

@@ -193,6 +193,8 @@ const WASM_CODES: readonly string[] = [
 	"unsupported_format",
 	"corrupt_file",
 	"out_of_memory",
+	"device_lost",
+	"unsupported_browser",
 	"context_overflow",
 	"invalid_argument",
 ] satisfies SternaErrorCode[];

@@ -49,7 +49,7 @@ export class LocalEngine implements Engine {
 	readonly info: ModelInfo;
 	readonly #model: WasmModel;
 	readonly #instance: Instance;
-	readonly #stats: Omit<ModelStats, "memory">;
+	readonly #stats: Omit<ModelStats, "memory" | "gpu">;
 	readonly #queue = new JobQueue();
 	readonly #team: Team;
 	readonly #endThreads: () => void;
@@ -69,7 +69,7 @@ export class LocalEngine implements Engine {
 		// Holds on to the threads only: a model that its user has forgotten can still be collected and freed.
 		this.#endThreads = () => team.terminate();
 		instance.onLost(this.#endThreads);
-		const { memory: _, rejectedKernels, ...info } = model.info();
+		const { memory: _, gpu: __, rejectedKernels, ...info } = model.info();
 		const rejected = rejectedKernels.map((reason): Fallback => ({ device: "webgpu", reason }));
 		this.info = { ...info, fallbacks: [...fallbacks, ...rejected] };
 	}
@@ -210,15 +210,16 @@ export class LocalEngine implements Engine {
 	}
 
 	async stats(): Promise<ModelStats> {
-		const { memory } = this.#call((model) => model.info());
-		return { ...this.#stats, memory: { ...memory, wasm: this.#instance.memory.buffer.byteLength } };
+		const { memory, gpu } = this.#call((model) => model.info());
+		return { ...this.#stats, memory: { ...memory, wasm: this.#instance.memory.buffer.byteLength }, gpu };
 	}
 
 	async dispose(): Promise<void> {
 		await this.#queue.close(new AbortedError("The model was disposed of."));
 		this.#instance.offLost(this.#endThreads);
-		if (this.#lost || this.#instance.lost) return;
-		this.#call((model) => model.free());
+		// What a trap left is not touched; what a lost GPU left is.
+		if (this.#lost?.code === "internal" || this.#instance.lost) return;
+		this.#model.free();
 		await this.#team.ended();
 	}
 }

@@ -448,8 +448,13 @@ export interface ModelInfo {
 
 /** What a model takes and has done, at the moment of asking. */
 export interface ModelStats {
-	/** Bytes of memory: weights, key-value cache, and the wasm module's whole memory, in which both are. */
+	/**
+	 * Bytes of memory: weights, key-value cache, and the wasm module's whole memory, in which both are unless a GPU
+	 * computes.
+	 */
 	memory: { weights: number; kvCache: number; wasm: number };
+	/** What the GPU was given to do since the model was loaded, where one computes. */
+	gpu?: { dispatches: number; submits: number; bytesRead: number };
 	/** How long loading took (milliseconds) and how much was read (bytes). */
 	load: { duration: number; bytes: number };
 	/** Finished generations. */

@@ -77,6 +77,8 @@ export interface WasmModelInfo {
 	/** The GPU, as far as the browser tells. */
 	adapter?: string;
 	kernel: string;
+	/** What the GPU was given to do so far. */
+	gpu?: { dispatches: number; submits: number; bytesRead: number };
 	/** Kernels of the GPU that gave wrong results, and how. */
 	rejectedKernels: string[];
 	threads: number;

@@ -127,6 +127,9 @@ pub trait Backend {
     const PREFILL_CHUNK: usize;
     /// Tokens that may be chosen before the first of them is looked at.
     const IN_FLIGHT: usize;
+    /// Dense matrices that keep more than this come in parts of about as many bytes, which
+    /// [`Self::stack`] joins. `None` where a matrix is best given whole.
+    const PART_BYTES: Option<usize>;
 
     /// A weight matrix on the device.
     type Matrix;
@@ -152,6 +155,11 @@ pub trait Backend {
     fn prepare(&self, config: &ModelConfig, kv_format: KvFormat) -> impl Future<Output = Result<()>>;
 
     fn upload_matrix(&self, matrix: Matrix) -> Result<Self::Matrix>;
+    /// One matrix of the rows of several, in their order.
+    ///
+    /// # Errors
+    /// `invalid_argument` for none, or for matrices that do not fit together.
+    fn stack(&self, parts: Vec<Self::Matrix>) -> Result<Self::Matrix>;
     fn upload_vector(&self, vector: Vec<f32>) -> Result<Self::Vector>;
     /// The nearest to `wanted` in which the device keeps keys and values.
     fn kv_format(&self, wanted: KvFormat) -> KvFormat;

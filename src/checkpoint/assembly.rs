@@ -99,7 +99,7 @@ impl Assembly {
         if role == Role::RopeFactors {
             self.rope_factors = Some(values);
         } else {
-            self.finished.push(LoadedTensor { role, value: Tensor::Vector(values) });
+            self.finished.push(LoadedTensor { role, value: Tensor::Vector(values), more_rows: false });
         }
         self.done.insert(role);
     }
@@ -124,8 +124,10 @@ impl Assembly {
             }
             (Recipe::Grouped { .. }, dense) => dense,
         };
-        self.finished.push(LoadedTensor { role, value: Tensor::Matrix(matrix) });
-        self.done.insert(role);
+        self.finished.push(LoadedTensor { role, value: Tensor::Matrix(matrix), more_rows: job.more_rows });
+        if !job.more_rows {
+            self.done.insert(role);
+        }
         Ok(())
     }
 }

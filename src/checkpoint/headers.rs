@@ -8,6 +8,7 @@ use super::gguf::GgufHeader;
 use super::inspect::{self, Format, TensorSummary};
 use super::metadata::Metadata;
 use super::names::Naming;
+use super::parts;
 use super::plan::{Plan, Planner};
 use super::reader::ReadOptions;
 use super::safetensors::SafetensorsHeader;
@@ -193,7 +194,8 @@ impl Weights {
         for job in &plan.jobs {
             self.assembly.expect(job)?;
         }
-        Ok(Walk::new(plan.jobs, header_end, layout.end, layout.padded_end))
+        let jobs = parts::cut(plan.jobs, self.options.part_bytes);
+        Ok(Walk::new(jobs, header_end, layout.end, layout.padded_end))
     }
 
     fn plan_entries(&self, layout: &Layout, whole: bool) -> Result<Plan> {

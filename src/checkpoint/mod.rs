@@ -10,6 +10,7 @@ mod hf_config;
 mod inspect;
 mod metadata;
 mod names;
+mod parts;
 mod plan;
 mod reader;
 mod safetensors;
@@ -35,6 +36,8 @@ use serde::Serialize;
 pub struct LoadedTensor {
     pub role: Role,
     pub value: Tensor<Matrix, Vec<f32>>,
+    /// Whether this is only the next rows of its matrix, and others follow ([`ReadOptions::part_bytes`]).
+    pub more_rows: bool,
 }
 
 /// Everything in a checkpoint besides its tensors.

@@ -26,6 +26,8 @@ pub(super) struct Job {
     pub form: Form,
     /// What else the role needs besides this weight.
     pub recipe: Recipe,
+    /// Whether the next job has the matrix's next rows.
+    pub more_rows: bool,
 }
 
 /// What the bytes of a tensor are turned into.
@@ -189,7 +191,7 @@ impl Planner<'_> {
             _ => self.vector(entry, role, part)?,
         };
         let (offset, bytes) = (entry.offset, entry.bytes);
-        Ok(Some(Job { name: entry.name.clone(), offset, bytes, role, part, form, recipe }))
+        Ok(Some(Job { name: entry.name.clone(), offset, bytes, role, part, form, recipe, more_rows: false }))
     }
 
     /// Whether the family has such a tensor.

@@ -19,6 +19,8 @@ pub struct ReadOptions {
     pub activations: ActivationChoice,
     pub i2s_layout: I2sLayout,
     pub embedding: EmbeddingFormat,
+    /// Hand dense matrices that keep more than this over in parts of about as many bytes.
+    pub part_bytes: Option<usize>,
 }
 
 /// How a dense embedding and LM head are kept. Ternary ones stay ternary.

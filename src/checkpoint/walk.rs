@@ -57,7 +57,7 @@ impl Walk {
             if let Some(sink) = self.sink.take() {
                 assembly.add(job, sink.finish().map_err(named)?)?;
             }
-            completed += 1;
+            completed += usize::from(!job.more_rows);
             self.next = self.jobs.next();
         }
         if self.position > self.padded_end {

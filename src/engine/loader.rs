@@ -34,6 +34,8 @@ struct Uploader<B: Backend> {
     backend: B,
     builder: WeightsBuilder<B::Matrix, B::Vector>,
     weight_bytes: usize,
+    /// The rows so far of a matrix that comes in parts.
+    rows: Vec<B::Matrix>,
 }
 
 impl<B: Backend> Loader<B> {
@@ -43,10 +45,16 @@ impl<B: Backend> Loader<B> {
         if options.context_length == Some(0) {
             return Err(invalid!("contextLength must be at least 1"));
         }
+        options.read.part_bytes = B::PART_BYTES;
         options.kv_format = backend.kv_format(options.kv_format);
         Ok(Self {
             reader: CheckpointReader::new(options.read.clone()),
-            uploader: Uploader { backend, builder: WeightsBuilder::default(), weight_bytes: 0 },
+            uploader: Uploader {
+                backend,
+                builder: WeightsBuilder::default(),
+                weight_bytes: 0,
+                rows: Vec::new(),
+            },
             options,
         })
     }
@@ -97,7 +105,7 @@ impl<B: Backend> Loader<B> {
     pub async fn finish(mut self) -> Result<Engine<B>> {
         let (checkpoint, rest) = self.reader.finish()?;
         self.uploader.upload(rest)?;
-        let Uploader { backend, builder, weight_bytes } = self.uploader;
+        let Uploader { backend, builder, weight_bytes, .. } = self.uploader;
         let context_length = context_length(self.options.context_length, checkpoint.config.max_context);
         let text = Rc::new(TextTools::new(&checkpoint)?);
         let weights = builder.finish(&checkpoint.config)?;
@@ -121,11 +129,15 @@ impl<B: Backend> Loader<B> {
 
 impl<B: Backend> Uploader<B> {
     fn upload(&mut self, tensors: Vec<LoadedTensor>) -> Result<()> {
-        for LoadedTensor { role, value } in tensors {
+        for LoadedTensor { role, value, more_rows } in tensors {
             let value = match value {
                 Tensor::Matrix(matrix) => {
                     self.weight_bytes += matrix.resident_bytes();
-                    Tensor::Matrix(self.backend.upload_matrix(matrix)?)
+                    self.rows.push(self.backend.upload_matrix(matrix)?);
+                    if more_rows {
+                        continue;
+                    }
+                    Tensor::Matrix(self.backend.stack(std::mem::take(&mut self.rows))?)
                 }
                 Tensor::Vector(vector) => {
                     self.weight_bytes += size_of_val(&vector[..]);

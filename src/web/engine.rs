@@ -5,7 +5,7 @@ use super::convert::JsResult;
 use crate::Result;
 use crate::backend::KvCache;
 use crate::backend::cpu::Cpu;
-use crate::backend::gpu::Gpu;
+use crate::backend::gpu::{Counters, Gpu};
 use crate::engine::{Engine, Loader};
 use crate::generate::evaluation::EvaluationStep;
 use crate::generate::{EvaluationKind, GenerationOptions, Step};
@@ -23,8 +23,8 @@ pub enum AnyLoader {
 
 /// An engine on one of the devices.
 pub enum AnyEngine {
-    Cpu(Engine<Cpu>),
-    Gpu(Engine<Gpu>),
+    Cpu(Box<Engine<Cpu>>),
+    Gpu(Box<Engine<Gpu>>),
 }
 
 /// The same expression for whichever device it is.
@@ -59,6 +59,14 @@ impl AnyEngine {
         on_device!(AnyEngine, self, engine => engine.reset_cache())
     }
 
+    /// What a GPU was given to do so far.
+    pub fn gpu_work(&self) -> Option<Counters> {
+        match self {
+            AnyEngine::Cpu(_) => None,
+            AnyEngine::Gpu(engine) => Some(engine.transformer().backend().counters()),
+        }
+    }
+
     /// Bytes of the KV cache.
     pub fn cache_bytes(&self) -> usize {
         on_device!(AnyEngine, self, engine => engine.session().cache().resident_bytes())
@@ -66,7 +74,7 @@ impl AnyEngine {
 }
 
 /// Where a model's engine is while no step has taken it along.
-pub type Slot = Rc<Cell<Option<Box<AnyEngine>>>>;
+pub type Slot = Rc<Cell<Option<AnyEngine>>>;
 
 /// What a future gives, where it is ready at once; else a promise of it. The CPU is always ready, so that a trap
 /// in it reaches the caller and is not lost in a promise that never settles.

@@ -35,6 +35,7 @@ impl LoaderOptions {
                 activations: self.activations,
                 i2s_layout: self.i2s_layout,
                 embedding: self.embedding,
+                ..Default::default()
             },
         }
     }
@@ -187,8 +188,8 @@ impl Loader {
     pub fn finish(self) -> JsResult<JsValue> {
         at_once_or_promise(async {
             let engine = match self.inner {
-                AnyLoader::Cpu(loader) => AnyEngine::Cpu(loader.finish().await?),
-                AnyLoader::Gpu(loader) => AnyEngine::Gpu(loader.finish().await?),
+                AnyLoader::Cpu(loader) => AnyEngine::Cpu(Box::new(loader.finish().await?)),
+                AnyLoader::Gpu(loader) => AnyEngine::Gpu(Box::new(loader.finish().await?)),
             };
             Ok(Model::new(engine).into())
         })

@@ -3,6 +3,7 @@
 use super::convert::{JsResult, from_js, to_js};
 use super::engine::{AnyEngine, Slot, at_once_or_promise, on_device};
 use crate::backend::KvFormat;
+use crate::backend::gpu::Counters;
 use crate::checkpoint::{GenerationDefaults, SpecialTokens};
 use crate::engine::TextTools;
 use crate::error::invalid;
@@ -34,6 +35,24 @@ struct Info {
     /// Kernels of the GPU that gave wrong results, and how.
     rejected_kernels: Vec<String>,
     threads: usize,
+    /// What the GPU was given to do so far.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gpu: Option<GpuWork>,
+}
+
+/// Counts since the device was opened.
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GpuWork {
+    dispatches: usize,
+    submits: usize,
+    bytes_read: u64,
+}
+
+impl From<Counters> for GpuWork {
+    fn from(Counters { dispatches, submits, bytes_read, .. }: Counters) -> Self {
+        Self { dispatches, submits, bytes_read }
+    }
 }
 
 /// Bytes in use.
@@ -109,8 +128,9 @@ impl Model {
                 kernel,
                 rejected_kernels,
                 threads,
+                gpu: None,
             };
-            Self { info, text, engine: Rc::new(Cell::new(Some(Box::new(engine)))) }
+            Self { info, text, engine: Rc::new(Cell::new(Some(engine))) }
         })
     }
 
@@ -124,15 +144,16 @@ impl Model {
 }
 
 /// Takes the engine along for a step.
-fn take(slot: &Slot) -> JsResult<Box<AnyEngine>> {
+fn take(slot: &Slot) -> JsResult<AnyEngine> {
     slot.take().ok_or_else(|| invalid!("a step is still running: wait for its promise first").into())
 }
 
 #[wasm_bindgen]
 impl Model {
     pub fn info(&mut self) -> JsResult<JsValue> {
-        if let Ok(bytes) = self.with_engine(|engine| engine.cache_bytes()) {
+        if let Ok((bytes, work)) = self.with_engine(|engine| (engine.cache_bytes(), engine.gpu_work())) {
             self.info.memory.kv_cache = bytes;
+            self.info.gpu = work.map(GpuWork::from);
         }
         to_js(&self.info)
     }

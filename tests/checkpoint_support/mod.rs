@@ -143,7 +143,8 @@ pub fn read_with(
     let (checkpoint, last) = reader.finish()?;
     tensors.extend(last);
     let mut map = BTreeMap::new();
-    for LoadedTensor { role, value } in tensors {
+    for LoadedTensor { role, value, more_rows } in tensors {
+        assert!(!more_rows, "{role:?} comes in parts, which were not asked for");
         assert!(map.insert(role, value).is_none(), "{role:?} came twice");
     }
     Ok(Loaded { checkpoint, tensors: map })

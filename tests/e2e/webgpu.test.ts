@@ -24,7 +24,8 @@ let page: Page;
 before(async () => {
 	app = await installPacked();
 	await writeFile(join(app.folder, "page.html"), PAGE);
-	server = await serveFolders({ "/app/": app.folder, "/bit-7m/": inRoot("models", "bit-7m") });
+	const folders = { "/app/": app.folder, "/bit-7m/": inRoot("models", "bit-7m") };
+	server = await serveFolders(folders, { isolated: false });
 	browser = await launch(SOFTWARE_GPU);
 });
 
@@ -40,7 +41,7 @@ beforeEach(async () => {
 });
 
 test("answers on the GPU are those of the processor", async () => {
-	const { info, texts, losses, wasm } = await page.evaluate(
+	const { info, texts, losses, gpu, wasm } = await page.evaluate(
 		async (cases) => {
 			const ask = async (device: "webgpu" | "wasm") => {
 				const model = await window.sterna.loadModel("/bit-7m/", { device, kvCache: "f32" });
@@ -50,8 +51,9 @@ test("answers on the GPU are those of the processor", async () => {
 				}
 				const { losses } = await model.perplexity("The capital of France is Paris.");
 				const { info } = model;
+				const { gpu } = await model.stats();
 				await model.dispose();
-				return { info, texts, losses: Array.from(losses) };
+				return { info, texts, losses: Array.from(losses), gpu };
 			};
 			return { ...(await ask("webgpu")), wasm: await ask("wasm") };
 		},
@@ -60,6 +62,7 @@ test("answers on the GPU are those of the processor", async () => {
 	assert.equal(info.device, "webgpu");
 	assert.deepEqual(info.fallbacks, []);
 	assert.equal(wasm.info.device, "wasm");
+	assert.ok(gpu && gpu.dispatches > 0 && wasm.gpu === undefined);
 	// Where the margin between two tokens is small, another rounding may take the other one.
 	const same = texts.filter((text, index) => text === wasm.texts[index]).length;
 	assert.ok(same >= CASES.length - 1, `${JSON.stringify(texts)} on the GPU, ${JSON.stringify(wasm.texts)}`);

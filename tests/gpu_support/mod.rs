@@ -1,6 +1,6 @@
 //! What tests of the GPU share: a test that is asynchronous in a browser and plain natively, and a device.
 
-#![allow(dead_code, reason = "each test binary uses its own part")]
+#![allow(dead_code, unused_imports, unused_macros, reason = "each test binary uses its own part")]
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -66,9 +66,13 @@ pub async fn has_subgroups() -> bool {
     subgroups().await.is_truthy()
 }
 
+/// The variants that need nothing of a device; those of a product in the fewest dispatches.
+pub const PLAIN_TEAM: Variants =
+    Variants { team: Team::Lane, dot: IntegerDot::Packed, preparation: InputPreparation::Inline };
+
 /// A GPU within WebGPU's default limits, or `None`, and a line that says so, where the machine has none at all.
 pub async fn open() -> Option<Gpu> {
-    open_with(&DeviceOptions { default_limits: true, ..Default::default() }, None).await
+    open_with(&DeviceOptions { default_limits: true, ..Default::default() }, Some(PLAIN_TEAM)).await
 }
 
 pub async fn open_with(options: &DeviceOptions, forced: Option<Variants>) -> Option<Gpu> {

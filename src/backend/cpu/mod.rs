@@ -41,6 +41,7 @@ pub use tensor::CpuTensor;
 
 use super::{AttentionInput, Backend, CacheShape, KvFormat, Norm, RopeAngles, TokenIds};
 use crate::Result;
+use crate::error::invalid;
 use crate::generate::sampler::{Sampler, SamplerOptions};
 use crate::model::{Activation, LinearInput, ModelConfig, RopeFrequencies};
 use crate::quant::Matrix;
@@ -88,6 +89,7 @@ impl Backend for Cpu {
     /// Whole tiles of vectors, few enough that a step ends while a user still waits for its abort.
     const PREFILL_CHUNK: usize = 6 * dot::TILE_VECTORS;
     const IN_FLIGHT: usize = 1;
+    const PART_BYTES: Option<usize> = None;
 
     type Matrix = Matrix;
     type Vector = Vec<f32>;
@@ -104,6 +106,15 @@ impl Backend for Cpu {
 
     fn upload_matrix(&self, matrix: Matrix) -> Result<Matrix> {
         Ok(matrix)
+    }
+
+    fn stack(&self, parts: Vec<Matrix>) -> Result<Matrix> {
+        match <[Matrix; 1]>::try_from(parts) {
+            Ok([whole]) => Ok(whole),
+            Err(parts) => {
+                Err(invalid!("{} parts of a matrix were given where one is kept whole", parts.len()))
+            }
+        }
     }
 
     fn upload_vector(&self, vector: Vec<f32>) -> Result<Vec<f32>> {

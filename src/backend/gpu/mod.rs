@@ -120,6 +120,7 @@ impl Gpu {
 impl Backend for Gpu {
     const PREFILL_CHUNK: usize = 128;
     const IN_FLIGHT: usize = 4;
+    const PART_BYTES: Option<usize> = Some(64 << 20);
 
     type Matrix = GpuMatrix;
     type Vector = wgpu::Buffer;
@@ -138,6 +139,10 @@ impl Backend for Gpu {
 
     fn upload_matrix(&self, matrix: Matrix) -> Result<GpuMatrix> {
         GpuMatrix::upload(&self.context, &matrix)
+    }
+
+    fn stack(&self, parts: Vec<GpuMatrix>) -> Result<GpuMatrix> {
+        GpuMatrix::stack(parts)
     }
 
     fn upload_vector(&self, vector: Vec<f32>) -> Result<wgpu::Buffer> {

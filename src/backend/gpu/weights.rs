@@ -3,6 +3,7 @@
 
 use super::context::Context;
 use crate::Result;
+use crate::error::invalid;
 use crate::quant::ternary::{CHUNK_COLS, GROUP_ROWS, SLAB_ROWS};
 use crate::quant::{
     DenseEncoding, DenseMatrix, Int4Matrix, Int8Matrix, KernelScales, Matrix, TernaryMatrix, int4,
@@ -122,6 +123,29 @@ impl GpuMatrix {
         };
         context.device.check()?;
         Ok(uploaded)
+    }
+
+    /// One matrix of the rows of several, in their order.
+    ///
+    /// # Errors
+    /// `invalid_argument` for none, or for matrices that do not fit together.
+    pub fn stack(parts: Vec<Self>) -> Result<Self> {
+        let mut parts = parts.into_iter();
+        let mut whole = parts.next().ok_or_else(|| invalid!("a matrix has no rows at all"))?;
+        for part in parts {
+            match (&mut whole, part) {
+                (GpuMatrix::Dense(whole), GpuMatrix::Dense(part))
+                    if whole.cols == part.cols && whole.encoding == part.encoding =>
+                {
+                    let below = whole.rows;
+                    whole.rows += part.rows;
+                    let moved = |block: RowBlock| RowBlock { first_row: below + block.first_row, ..block };
+                    whole.blocks.extend(part.blocks.into_iter().map(moved));
+                }
+                _ => return Err(invalid!("the parts of a matrix do not fit together")),
+            }
+        }
+        Ok(whole)
     }
 
     pub fn rows(&self) -> usize {
