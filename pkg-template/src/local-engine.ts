@@ -220,7 +220,7 @@ export class LocalEngine implements Engine {
 		// What a trap left is not touched; what a lost GPU left is.
 		if (this.#lost?.code === "internal" || this.#instance.lost) return;
 		this.#model.free();
-		await this.#team.ended();
+		await this.#team.end();
 	}
 }
 

@@ -178,8 +178,8 @@ async function fill(
 		if (instance.lost) throw instance.lost;
 	} catch (error) {
 		const known = instance.explain(error);
-		if (instance.lost) team?.terminate();
-		else loader.free();
+		if (!instance.lost) loader.free();
+		await team?.end();
 		throw known;
 	}
 	try {
@@ -187,7 +187,7 @@ async function fill(
 		model = await loader.finish();
 	} catch (error) {
 		const known = instance.explain(error);
-		if (instance.lost) team.terminate();
+		await team.end();
 		throw known;
 	}
 	const duration = performance.now() - start;

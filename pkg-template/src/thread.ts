@@ -4,5 +4,4 @@ import { runThread, type ThreadStart } from "./threads/thread.js";
 
 globalThis.onmessage = ({ data }: MessageEvent<ThreadStart>) => {
 	runThread(data, (report) => globalThis.postMessage(report));
-	globalThis.close();
 };

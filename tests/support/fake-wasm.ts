@@ -244,7 +244,7 @@ export function fakeWasm(threads = 1, start: FakeStart = { type: "ready" }) {
 				onReport(listener) {
 					if (start.type === "error") return;
 					setImmediate(listener, start);
-					log.whenFreed.push(() => setImmediate(listener, { type: "ended" }));
+					log.whenFreed.push(() => setImmediate(listener, { type: "left" }));
 				},
 				onError: (listener) => start.type === "error" && setImmediate(listener, start.message),
 				terminate() {

@@ -1,4 +1,4 @@
-// Starts the threads of a model. They end by themselves when the model is freed.
+// Starts the threads of a model, and ends them.
 
 import { InternalError, NetworkError } from "../errors.js";
 import type { ThreadReport, ThreadStart } from "./thread.js";
@@ -12,8 +12,13 @@ export interface ThreadWorker {
 	terminate(): void;
 }
 
-/** How long a freed model's threads may take to end, in milliseconds. */
-const END_TIMEOUT = 1000;
+/** How long a freed model's threads may take to leave it, in milliseconds. */
+const LEAVE_TIMEOUT = 1000;
+
+/** What the browser needs to end the workers of threads, in milliseconds. */
+const END_TIME = 100;
+
+const after = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds));
 
 /** Starts one thread. */
 export type StartThread = (start: ThreadStart) => ThreadWorker;
@@ -40,40 +45,38 @@ export class Team {
 		return team;
 	}
 
-	/** Ends the threads at once. Only for when the module's state is lost: they may be within a computation. */
+	/** Ends the threads at once: they may be within a computation unless the model was freed. */
 	terminate(): void {
 		for (const worker of this.#workers) worker.terminate();
 	}
 
 	/**
-	 * Waits until the threads of a model that was freed have ended. A worker that ended before those that it had
-	 * started would leave them to the browser, which may take its time.
+	 * Ends the workers of a model's threads, once the model was freed and they have left it. Chromium never ends a
+	 * worker whose own workers are just closing, nor those: they have to be gone before it is ended.
 	 */
-	async ended(): Promise<void> {
-		let timer: ReturnType<typeof setTimeout> | undefined;
-		const late = new Promise<"late">((resolve) => {
-			timer = setTimeout(resolve, END_TIMEOUT, "late");
-		});
-		const all = Promise.all(this.#states.map(({ ended }) => ended));
-		if ((await Promise.race([all, late])) === "late") this.terminate();
-		clearTimeout(timer);
+	async end(): Promise<void> {
+		if (this.#workers.length === 0) return;
+		const all = Promise.all(this.#states.map(({ left }) => left));
+		await Promise.race([all, after(LEAVE_TIMEOUT)]);
+		this.terminate();
+		await after(END_TIME);
 	}
 }
 
 interface ThreadState {
 	ready: Promise<void>;
-	ended: Promise<void>;
+	left: Promise<void>;
 }
 
 function follow(worker: ThreadWorker): ThreadState {
-	let end = () => {};
-	const ended = new Promise<void>((resolve) => {
-		end = resolve;
+	let leave = () => {};
+	const left = new Promise<void>((resolve) => {
+		leave = resolve;
 	});
 	const ready = new Promise<void>((resolve, reject) => {
 		worker.onReport((report) => {
 			if (report.type === "ready") resolve();
-			else if (report.type === "ended") end();
+			else if (report.type === "left") leave();
 			else reject(new InternalError(`A thread did not start: ${report.message}. Set 'threads: 1'.`));
 		});
 		worker.onError((message) =>
@@ -85,5 +88,5 @@ function follow(worker: ThreadWorker): ThreadState {
 			),
 		);
 	});
-	return { ready, ended };
+	return { ready, left };
 }

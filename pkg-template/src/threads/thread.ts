@@ -11,8 +11,8 @@ export interface ThreadStart {
 	seat: number;
 }
 
-/** What a thread tells: that it works, why it does not, or that it is done. */
-export type ThreadReport = { type: "ready" } | { type: "failed"; message: string } | { type: "ended" };
+/** What a thread tells: that it works, why it does not, or that it has left its model. */
+export type ThreadReport = { type: "ready" } | { type: "failed"; message: string } | { type: "left" };
 
 /** Kernels need little; a multiple of the page size. */
 const STACK_BYTES = 4 * 65536;
@@ -36,5 +36,5 @@ export function runThread({ module, memory, seat }: ThreadStart, report: (report
 		throw error;
 	}
 	leave();
-	report({ type: "ended" });
+	report({ type: "left" });
 }
