@@ -27,7 +27,8 @@ pub trait GroupSums: Settling {
 }
 
 /// Sums over the steps of one stream; `x` starts at the stream's first step.
-#[inline(always)]
+// A function of its own: engines allocate registers worse where a caller holds several of these loops.
+#[inline(never)]
 pub fn sum_stream<S: GroupSums>(weights: &[u8], x: &[Chunk]) -> RowSums {
     let mut sums = S::zero();
     let steps = weights.as_chunks::<STEP_BYTES>().0;
@@ -86,7 +87,8 @@ pub trait PlanesSums: Settling {
 }
 
 /// [`sum_stream`] for the planes of a float activation.
-#[inline(always)]
+// A function of its own: engines allocate registers worse where a caller holds several of these loops.
+#[inline(never)]
 pub fn sum_stream_planes<S: PlanesSums>(weights: &[u8], x: [&[Chunk]; FLOAT_PLANES]) -> PlaneSums {
     let halves = [0, CHUNK_COLS].map(|half| {
         let mut sums = S::zero();
@@ -105,7 +107,8 @@ pub fn sum_stream_planes<S: PlanesSums>(weights: &[u8], x: [&[Chunk]; FLOAT_PLAN
 }
 
 /// [`sum_streams`] for the planes of a float activation.
-#[inline(always)]
+// A function of its own: engines allocate registers worse where a caller holds several of these loops.
+#[inline(never)]
 pub fn sum_streams_planes<S: PlanesSums>(weights: GroupBytes<'_>, x: [&[Chunk]; FLOAT_PLANES]) -> PlaneSums {
     let steps = weights[0].len() / STEP_BYTES;
     assert!(weights.iter().all(|w| w.len() == steps * STEP_BYTES));
