@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::EMBEDDED;
 use common::now;
 use serde::Deserialize;
 use sterna::backend::KvFormat;
@@ -16,15 +17,6 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 
 #[cfg(target_arch = "wasm32")]
 wasm_bindgen_test::wasm_bindgen_test_configure!(run_in_dedicated_worker);
-
-const FILES: &[(&str, &[u8])] = &[
-    ("config.json", include_bytes!("../models/bit-7m/config.json")),
-    ("generation_config.json", include_bytes!("../models/bit-7m/generation_config.json")),
-    ("special_tokens_map.json", include_bytes!("../models/bit-7m/special_tokens_map.json")),
-    ("tokenizer.json", include_bytes!("../models/bit-7m/tokenizer.json")),
-    ("tokenizer_config.json", include_bytes!("../models/bit-7m/tokenizer_config.json")),
-    ("model.safetensors", include_bytes!("../models/bit-7m/model.safetensors")),
-];
 
 /// Below this margin between the two best logits another rounding may pick the other token.
 const CLEAR_MARGIN: f32 = 0.05;
@@ -59,7 +51,7 @@ fn reference() -> Reference {
 }
 
 fn engine() -> Engine<Cpu> {
-    common::load_files(FILES, ReadOptions::default())
+    common::load_files(EMBEDDED, ReadOptions::default())
 }
 
 fn for_answer() -> RenderOptions {
@@ -198,7 +190,7 @@ fn exact() -> EngineOptions {
 }
 
 fn perplexity_with(options: EngineOptions, ids: &[u32]) -> f32 {
-    let mut engine = common::load_files_with(Cpu::default(), FILES, options);
+    let mut engine = common::load_files_with(Cpu::default(), EMBEDDED, options);
     let losses = losses_of(&mut engine, ids.to_vec());
     (losses.iter().sum::<f32>() / losses.len() as f32).exp()
 }

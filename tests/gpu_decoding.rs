@@ -2,9 +2,11 @@
 
 mod common;
 mod gpu_support;
+mod numbers;
 
-use common::{load_files_on, now};
-use gpu_support::{EMBEDDED, Random, gpu_test, open, open_with};
+use common::{EMBEDDED, load_files_on, now};
+use gpu_support::{gpu_test, open, open_with};
+use numbers::Random;
 use sterna::backend::cpu::Cpu;
 use sterna::backend::gpu::{DeviceOptions, Gpu};
 use sterna::backend::{Backend, KvFormat};

@@ -3,8 +3,10 @@
 
 mod common;
 mod gpu_support;
+mod numbers;
 
-use gpu_support::{Random, gpu_test, open, open_variants};
+use gpu_support::{gpu_test, open, open_variants};
+use numbers::{Random, assert_close};
 use sterna::backend::cpu::{Cpu, CpuInput, CpuTensor, scalar};
 use sterna::backend::gpu::Gpu;
 use sterna::backend::{AttentionInput, Backend, CacheShape, KvCache, KvFormat, Norm, RopeAngles, TokenIds};
@@ -28,23 +30,6 @@ const HEADS: &[(usize, usize, usize)] = if IN_BROWSER {
 } else {
     &[(4, 2, 32), (3, 3, 6), (6, 1, 128), (20, 5, 64), (20, 1, 256)]
 };
-
-fn all_scales(rows: usize, cols: usize, random: &mut Random) -> Vec<Scales> {
-    let mut scales = vec![Scales::Tensor(0.37), Scales::Row(random.floats(rows))];
-    for size in [16, 64, 128, 256] {
-        scales.push(Scales::Group { size, values: random.floats(rows * cols.div_ceil(size)) });
-    }
-    scales
-}
-
-/// Compares with a tolerance relative to the size that the sum's terms have.
-fn assert_close(ours: &[f32], wanted: &[f32], tolerance: f32, what: &str) {
-    assert_eq!(ours.len(), wanted.len());
-    let size = wanted.iter().fold(1e-3f32, |max, x| max.max(x.abs()));
-    for (index, (ours, wanted)) in ours.iter().zip(wanted).enumerate() {
-        assert!((ours - wanted).abs() <= tolerance * size, "{what} [{index}]: {ours} instead of {wanted}");
-    }
-}
 
 async fn linear(gpu: &Gpu, matrix: &Matrix, x: &CpuTensor, kind: LinearInput) -> Vec<f32> {
     let weight = gpu.upload_matrix(matrix.clone()).unwrap();
@@ -82,7 +67,7 @@ gpu_test! {
         for gpu in open_variants().await {
             let mut random = Random::new(2);
             for &(rows, cols) in SHAPES {
-                for scales in all_scales(rows, cols, &mut random) {
+                for scales in random.all_scales(rows, cols) {
                     let what = format!("{rows}×{cols} {:?} {}", std::mem::discriminant(&scales), gpu.kernel_name());
                     let codes = random.codes(rows * cols);
                     let matrix = Matrix::Ternary(TernaryMatrix::from_codes(rows, cols, &codes, scales).unwrap());
@@ -109,9 +94,7 @@ gpu_test! {
                 let mut matrices =
                     vec![Matrix::Int8(random.int8(rows, cols)), Matrix::Int4(random.int4(rows, cols))];
                 for encoding in [DenseEncoding::F32, DenseEncoding::F16, DenseEncoding::BF16] {
-                    let mut matrix = DenseMatrix::zeroed(rows, cols, encoding).unwrap();
-                    encoding.encode(&random.floats(rows * cols), matrix.bytes_mut());
-                    matrices.push(Matrix::Dense(matrix));
+                    matrices.push(random.dense(rows, cols, encoding));
                 }
                 for matrix in matrices {
                     for tokens in [1, 3, 9] {
@@ -147,7 +130,7 @@ gpu_test! {
             parts[part].decode_row(row, &mut wanted);
             assert_eq!(rows[token * 130..(token + 1) * 130], wanted);
         }
-        let ternary = gpu.upload_matrix(random.ternary(8, 130)).unwrap();
+        let ternary = gpu.upload_matrix(random.ternary(8, 130, Scales::Tensor(0.3))).unwrap();
         let error = gpu.stack(vec![ternary, whole]).err().unwrap();
         assert_eq!(error.code(), "invalid_argument");
     }
@@ -156,7 +139,7 @@ gpu_test! {
         for gpu in open_variants().await {
             let mut random = Random::new(3);
             let rows = [24, 9, 130];
-            let matrices = rows.map(|rows| random.ternary(rows, 70));
+            let matrices = rows.map(|rows| random.ternary(rows, 70, Scales::Tensor(0.3)));
             let uploaded = matrices.each_ref().map(|matrix| gpu.upload_matrix(matrix.clone()).unwrap());
             for tokens in [1, 5] {
                 let x = CpuTensor::from_data(70, random.floats(tokens * 70));
@@ -186,15 +169,11 @@ gpu_test! {
     async fn gate_up_applies_the_activation() {
         for gpu in open_variants().await {
             let mut random = Random::new(7);
-            let dense = |random: &mut Random| {
-                let mut matrix = DenseMatrix::zeroed(24, 40, DenseEncoding::F32).unwrap();
-                DenseEncoding::F32.encode(&random.floats(24 * 40), matrix.bytes_mut());
-                Matrix::Dense(matrix)
-            };
+            let dense = |random: &mut Random| random.dense(24, 40, DenseEncoding::F32);
             let pairs = [
-                (random.ternary(24, 40), random.ternary(24, 40)),
+                (random.ternary(24, 40, Scales::Tensor(0.3)), random.ternary(24, 40, Scales::Tensor(0.3))),
                 (dense(&mut random), dense(&mut random)),
-                (random.ternary(24, 40), dense(&mut random)),
+                (random.ternary(24, 40, Scales::Tensor(0.3)), dense(&mut random)),
             ];
             for (gate, up) in pairs {
                 let (gpu_gate, gpu_up) =

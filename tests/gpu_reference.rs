@@ -4,12 +4,12 @@
 mod common;
 mod gpu_support;
 
-use common::{Case, Expectation, load_case, max_difference, tensor_f32, tensor_ids};
+use common::{Case, Difference, Expectation, compare, load_case, tensor_f32, tensor_ids};
 use gpu_support::{gpu_test, open};
 use sterna::backend::KvFormat;
 use sterna::backend::gpu::Gpu;
 use sterna::engine::Engine;
-use sterna::generate::{Session, sampler::argmax};
+use sterna::generate::Session;
 use sterna::model::LogitRows;
 
 async fn all_logits(engine: &Engine<Gpu>, ids: &[u32], format: KvFormat, chunk: usize) -> Vec<f32> {
@@ -20,28 +20,6 @@ async fn all_logits(engine: &Engine<Gpu>, ids: &[u32], format: KvFormat, chunk: 
         logits.extend(session.advance(model, ids, LogitRows::All).await.unwrap().unwrap());
     }
     logits
-}
-
-struct Difference {
-    max: f32,
-    mean: f32,
-    argmax_agreement: f32,
-}
-
-fn compare(ours: &[f32], wanted: &[f32], vocab: usize) -> Difference {
-    assert_eq!(ours.len(), wanted.len());
-    let rows = ours.len() / vocab;
-    let same = ours
-        .chunks_exact(vocab)
-        .zip(wanted.chunks_exact(vocab))
-        .filter(|(ours, wanted)| argmax(ours) == argmax(wanted))
-        .count();
-    let sum: f32 = ours.iter().zip(wanted).map(|(a, b)| (a - b).abs()).sum();
-    Difference {
-        max: max_difference(ours, wanted),
-        mean: sum / ours.len() as f32,
-        argmax_agreement: same as f32 / rows as f32,
-    }
 }
 
 /// Compares a pass in chunks of `chunk` tokens with the reference.

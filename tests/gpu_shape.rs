@@ -5,9 +5,11 @@
 
 mod common;
 mod gpu_support;
+mod numbers;
 
 use common::now;
-use gpu_support::{Random, open};
+use gpu_support::open;
+use numbers::Random;
 use sterna::backend::cpu::Cpu;
 use sterna::backend::{Backend, KvFormat, TokenIds};
 use sterna::generate::sampler::argmax;

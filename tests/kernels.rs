@@ -1,8 +1,9 @@
 //! Every kernel of the CPU backend against its plain definition in `backend::cpu::scalar`, on odd sizes.
 //! The same file runs natively and, through wasm-pack, in a browser, where the SIMD kernels are.
 
-use rand_core::{Rng, SeedableRng};
-use rand_pcg::Pcg64Mcg;
+mod numbers;
+
+use numbers::{Random, assert_close};
 use sterna::backend::cpu::{Cpu, CpuInput, CpuTensor, scalar};
 use sterna::backend::{AttentionInput, Backend, CacheShape, KvCache, KvFormat, Norm, RopeAngles, TokenIds};
 use sterna::model::{Activation, LinearInput};
@@ -29,48 +30,6 @@ const SHAPES: [(usize, usize); 12] = [
     (17, 6912),
 ];
 
-struct Random(Pcg64Mcg);
-
-impl Random {
-    fn new(seed: u64) -> Self {
-        Self(Pcg64Mcg::seed_from_u64(seed))
-    }
-
-    /// Uniform in −1…1.
-    fn float(&mut self) -> f32 {
-        (self.0.next_u32() >> 8) as f32 / (1 << 23) as f32 - 1.0
-    }
-
-    fn floats(&mut self, len: usize) -> Vec<f32> {
-        (0..len).map(|_| self.float()).collect()
-    }
-
-    fn codes(&mut self, len: usize) -> Vec<u8> {
-        (0..len).map(|_| (self.0.next_u32() >> 20) as u8 & 3).collect()
-    }
-
-    fn tensor(&mut self, tokens: usize, width: usize) -> CpuTensor {
-        CpuTensor::from_data(width, self.floats(tokens * width))
-    }
-}
-
-fn all_scales(rows: usize, cols: usize, random: &mut Random) -> Vec<Scales> {
-    let mut scales = vec![Scales::Tensor(0.37), Scales::Row(random.floats(rows))];
-    for size in [16, 64, 128, 256] {
-        scales.push(Scales::Group { size, values: random.floats(rows * cols.div_ceil(size)) });
-    }
-    scales
-}
-
-/// Compares with a tolerance relative to the size that the sum's terms have.
-fn assert_close(ours: &[f32], wanted: &[f32], tolerance: f32, what: &str) {
-    assert_eq!(ours.len(), wanted.len());
-    let size = wanted.iter().fold(1e-3f32, |max, x| max.max(x.abs()));
-    for (index, (ours, wanted)) in ours.iter().zip(wanted).enumerate() {
-        assert!((ours - wanted).abs() <= tolerance * size, "{what} [{index}]: {ours} instead of {wanted}");
-    }
-}
-
 #[test]
 fn ternary_linear_sums_are_exact() {
     let mut random = Random::new(1);
@@ -93,7 +52,7 @@ fn ternary_linear_sums_are_exact() {
 fn ternary_linear_agrees_with_its_definition() {
     let mut random = Random::new(2);
     for (rows, cols) in SHAPES {
-        for scales in all_scales(rows, cols, &mut random) {
+        for scales in random.all_scales(rows, cols) {
             let what = format!("{rows}×{cols} {:?}", std::mem::discriminant(&scales));
             let codes = random.codes(rows * cols);
             let matrix = Matrix::Ternary(TernaryMatrix::from_codes(rows, cols, &codes, scales).unwrap());
@@ -239,19 +198,11 @@ fn int8_rows_survive_the_largest_weights_and_activations() {
     }
 }
 
-fn int4_matrix(rows: usize, cols: usize, random: &mut Random) -> Int4Matrix {
-    let mut matrix = Int4Matrix::unfilled(rows, cols).unwrap();
-    for row in 0..rows {
-        matrix.put_row(row, &random.floats(cols)).unwrap();
-    }
-    matrix
-}
-
 #[test]
 fn int4_rows_agree_with_their_definition() {
     let mut random = Random::new(12);
     for (rows, cols) in [(1, 1), (3, 5), (7, 33), (64, 64), (67, 100), (200, 576), (20, 2560), (9, 4100)] {
-        let matrix = Matrix::Int4(int4_matrix(rows, cols, &mut random));
+        let matrix = Matrix::Int4(random.int4(rows, cols));
         let x = random.tensor(3, cols);
         let ours = Cpu::default().linear(&matrix, &CpuInput::new(x.clone(), LinearInput::Float));
         for token in 0..3 {

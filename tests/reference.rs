@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Case, Expectation, load, max_difference, now, tensor_f32, tensor_ids};
+use common::{Case, Difference, Expectation, compare, load, max_difference, now, tensor_f32, tensor_ids};
 use sterna::backend::cpu::Cpu;
 use sterna::backend::{Backend, KvCache, KvFormat, TokenIds};
 use sterna::generate::{Session, sampler::argmax};
@@ -17,29 +17,6 @@ wasm_bindgen_test::wasm_bindgen_test_configure!(run_in_dedicated_worker);
 fn all_logits(model: &Transformer<Cpu>, ids: &[u32], format: KvFormat) -> Vec<f32> {
     let mut session = Session::new(model, format).unwrap();
     now(session.advance(model, ids, LogitRows::All)).unwrap().unwrap()
-}
-
-/// How two sets of logits differ.
-struct Difference {
-    max: f32,
-    mean: f32,
-    argmax_agreement: f32,
-}
-
-fn compare(ours: &[f32], wanted: &[f32], vocab: usize) -> Difference {
-    assert_eq!(ours.len(), wanted.len());
-    let rows = ours.len() / vocab;
-    let same = ours
-        .chunks_exact(vocab)
-        .zip(wanted.chunks_exact(vocab))
-        .filter(|(ours, wanted)| argmax(ours) == argmax(wanted))
-        .count();
-    let sum: f32 = ours.iter().zip(wanted).map(|(a, b)| (a - b).abs()).sum();
-    Difference {
-        max: max_difference(ours, wanted),
-        mean: sum / ours.len() as f32,
-        argmax_agreement: same as f32 / rows as f32,
-    }
 }
 
 fn check_logits(case: &Case) {

@@ -3,49 +3,18 @@
 //! `reference.rs` show.)
 
 mod common;
+mod numbers;
 
 use common::{CASES, now, tensor_ids};
-use rand_core::{Rng, SeedableRng};
-use rand_pcg::Pcg64Mcg;
+use numbers::Random;
 use sterna::backend::cpu::{Cpu, CpuInput, CpuTensor};
 use sterna::backend::{AttentionInput, Backend, CacheShape, KvFormat, RopeAngles};
 use sterna::generate::Session;
 use sterna::model::{Activation, LinearInput, LogitRows};
-use sterna::quant::{DenseEncoding, DenseMatrix, Int8Matrix, Matrix, Scales, TernaryMatrix};
+use sterna::quant::{DenseEncoding, Matrix, Scales};
 
 /// Few, and more than a test machine has cores.
 const THREADS: [usize; 2] = [2, 5];
-
-struct Random(Pcg64Mcg);
-
-impl Random {
-    fn floats(&mut self, len: usize) -> Vec<f32> {
-        (0..len).map(|_| (self.0.next_u32() >> 8) as f32 / (1 << 23) as f32 - 1.0).collect()
-    }
-
-    fn tensor(&mut self, tokens: usize, width: usize) -> CpuTensor {
-        CpuTensor::from_data(width, self.floats(tokens * width))
-    }
-
-    fn ternary(&mut self, rows: usize, cols: usize, scales: Scales) -> Matrix {
-        let codes: Vec<u8> = (0..rows * cols).map(|_| (self.0.next_u32() >> 20) as u8 & 3).collect();
-        Matrix::Ternary(TernaryMatrix::from_codes(rows, cols, &codes, scales).unwrap())
-    }
-
-    fn dense(&mut self, rows: usize, cols: usize, encoding: DenseEncoding) -> Matrix {
-        let mut matrix = DenseMatrix::zeroed(rows, cols, encoding).unwrap();
-        encoding.encode(&self.floats(rows * cols), matrix.bytes_mut());
-        Matrix::Dense(matrix)
-    }
-
-    fn int8(&mut self, rows: usize, cols: usize) -> Matrix {
-        let mut matrix = Int8Matrix::unfilled(rows, cols).unwrap();
-        for row in 0..rows {
-            matrix.put_row(row, &self.floats(cols)).unwrap();
-        }
-        Matrix::Int8(matrix)
-    }
-}
 
 /// Compares what `verb` gives with one thread and with several.
 fn check(what: &str, verb: impl Fn(&Cpu) -> Vec<f32>) {
@@ -62,7 +31,7 @@ fn check(what: &str, verb: impl Fn(&Cpu) -> Vec<f32>) {
 
 #[test]
 fn products_do_not_depend_on_the_threads() {
-    let mut random = Random(Pcg64Mcg::seed_from_u64(1));
+    let mut random = Random::new(1);
     for (rows, cols) in [(3usize, 5usize), (1041, 320), (400, 1408)] {
         let groups = Scales::Group { size: 64, values: random.floats(rows * cols.div_ceil(64)) };
         let by_row = Scales::Row(random.floats(rows));
@@ -72,7 +41,7 @@ fn products_do_not_depend_on_the_threads() {
             random.ternary(rows, cols, by_row),
             random.dense(rows, cols, DenseEncoding::F16),
             random.dense(rows + 7, cols, DenseEncoding::BF16),
-            random.int8(rows, cols),
+            Matrix::Int8(random.int8(rows, cols)),
         ];
         let [a, b, c, d, e, f] = &matrices;
         for tokens in [1, 9] {
@@ -102,7 +71,7 @@ fn attention_does_not_depend_on_the_threads() {
     let (heads, kv_heads, head_dim) = (6, 3, 32);
     for format in [KvFormat::F32, KvFormat::F16] {
         check("attention", |cpu| {
-            let mut random = Random(Pcg64Mcg::seed_from_u64(2));
+            let mut random = Random::new(2);
             let mut cache = cpu.new_cache(CacheShape { layers: 1, kv_heads, head_dim, format }).unwrap();
             let mut all = Vec::new();
             for tokens in [1, 17, 200, 1, 1] {

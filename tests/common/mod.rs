@@ -9,6 +9,7 @@ use sterna::backend::cpu::Cpu;
 use sterna::backend::{Backend, KvFormat};
 use sterna::checkpoint::{ActivationChoice, ReadOptions};
 use sterna::engine::{Engine, EngineOptions, Loader};
+use sterna::generate::sampler::argmax;
 
 /// How close a checkpoint comes to its reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +86,16 @@ pub const CASES: &[Case] = &[
     case!("qwen3 YaRN", gguf!("qwen3-g128-yarn-q2_0_g64"), "qwen3-g128-yarn", "f32", Auto, Exact),
 ];
 
+/// The embedded model.
+pub const EMBEDDED: &[(&str, &[u8])] = &[
+    ("config.json", include_bytes!("../../models/bit-7m/config.json")),
+    ("generation_config.json", include_bytes!("../../models/bit-7m/generation_config.json")),
+    ("special_tokens_map.json", include_bytes!("../../models/bit-7m/special_tokens_map.json")),
+    ("tokenizer.json", include_bytes!("../../models/bit-7m/tokenizer.json")),
+    ("tokenizer_config.json", include_bytes!("../../models/bit-7m/tokenizer_config.json")),
+    ("model.safetensors", include_bytes!("../../models/bit-7m/model.safetensors")),
+];
+
 /// Loads a case, feeding its bytes in pieces.
 pub fn load(case: &Case) -> Engine<Cpu> {
     load_on(Cpu::default(), case)
@@ -129,6 +140,30 @@ pub fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
         Poll::Pending => panic!("the future has to wait for something"),
+    }
+}
+
+/// How two sets of logits differ.
+pub struct Difference {
+    pub max: f32,
+    pub mean: f32,
+    /// Share of the rows whose likeliest token is the same.
+    pub argmax_agreement: f32,
+}
+
+pub fn compare(ours: &[f32], wanted: &[f32], vocab: usize) -> Difference {
+    assert_eq!(ours.len(), wanted.len());
+    let rows = ours.len() / vocab;
+    let same = ours
+        .chunks_exact(vocab)
+        .zip(wanted.chunks_exact(vocab))
+        .filter(|(ours, wanted)| argmax(ours) == argmax(wanted))
+        .count();
+    let sum: f32 = ours.iter().zip(wanted).map(|(a, b)| (a - b).abs()).sum();
+    Difference {
+        max: max_difference(ours, wanted),
+        mean: sum / ours.len() as f32,
+        argmax_agreement: same as f32 / rows as f32,
     }
 }
 

@@ -2,10 +2,7 @@
 
 #![allow(dead_code, unused_imports, unused_macros, reason = "each test binary uses its own part")]
 
-use rand_core::{Rng, SeedableRng};
-use rand_pcg::Pcg64Mcg;
 use sterna::backend::gpu::{DeviceOptions, Gpu, InputPreparation, IntegerDot, Team, Variants};
-use sterna::quant::{Int4Matrix, Int8Matrix, Matrix, Scales, TernaryMatrix};
 
 /// Defines tests that natively run to the end at once and that a browser awaits.
 macro_rules! gpu_test {
@@ -27,16 +24,6 @@ pub(crate) use gpu_test;
 
 #[cfg(target_arch = "wasm32")]
 wasm_bindgen_test::wasm_bindgen_test_configure!(run_in_dedicated_worker);
-
-/// The embedded model.
-pub const EMBEDDED: &[(&str, &[u8])] = &[
-    ("config.json", include_bytes!("../../models/bit-7m/config.json")),
-    ("generation_config.json", include_bytes!("../../models/bit-7m/generation_config.json")),
-    ("special_tokens_map.json", include_bytes!("../../models/bit-7m/special_tokens_map.json")),
-    ("tokenizer.json", include_bytes!("../../models/bit-7m/tokenizer.json")),
-    ("tokenizer_config.json", include_bytes!("../../models/bit-7m/tokenizer_config.json")),
-    ("model.safetensors", include_bytes!("../../models/bit-7m/model.safetensors")),
-];
 
 /// What the package's worker does too: wgpu does not know the feature `subgroups` of browsers, so it is put
 /// into the request on its way.
@@ -108,46 +95,4 @@ pub async fn open_variants() -> Vec<Gpu> {
         }
     }
     gpus
-}
-
-pub struct Random(Pcg64Mcg);
-
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Self(Pcg64Mcg::seed_from_u64(seed))
-    }
-
-    /// Uniform in −1…1.
-    pub fn float(&mut self) -> f32 {
-        (self.0.next_u32() >> 8) as f32 / (1 << 23) as f32 - 1.0
-    }
-
-    pub fn floats(&mut self, len: usize) -> Vec<f32> {
-        (0..len).map(|_| self.float()).collect()
-    }
-
-    pub fn codes(&mut self, len: usize) -> Vec<u8> {
-        (0..len).map(|_| (self.0.next_u32() >> 20) as u8 & 3).collect()
-    }
-
-    pub fn ternary(&mut self, rows: usize, cols: usize) -> Matrix {
-        let codes = self.codes(rows * cols);
-        Matrix::Ternary(TernaryMatrix::from_codes(rows, cols, &codes, Scales::Tensor(0.3)).unwrap())
-    }
-
-    pub fn int4(&mut self, rows: usize, cols: usize) -> Int4Matrix {
-        let mut matrix = Int4Matrix::unfilled(rows, cols).unwrap();
-        for row in 0..rows {
-            matrix.put_row(row, &self.floats(cols)).unwrap();
-        }
-        matrix
-    }
-
-    pub fn int8(&mut self, rows: usize, cols: usize) -> Int8Matrix {
-        let mut matrix = Int8Matrix::unfilled(rows, cols).unwrap();
-        for row in 0..rows {
-            matrix.put_row(row, &self.floats(cols)).unwrap();
-        }
-        matrix
-    }
 }

@@ -1,6 +1,7 @@
 //! The KV cache of the CPU backend: blocks of positions, allocated as the context grows, so that a long
 //! context costs memory only once it is used.
 
+use super::float::largest;
 use crate::Result;
 use crate::backend::{CacheShape, KvCache, KvFormat};
 use crate::quant::{halves, try_zeroed};
@@ -95,8 +96,7 @@ impl Block {
             Block::F32(data) => data[range].copy_from_slice(vector),
             Block::F16(data) => halves::encode_finite(vector, &mut data[range]),
             Block::Q8 { codes, scales } => {
-                let max = vector.iter().fold(0.0f32, |max, x| if x.abs() > max { x.abs() } else { max });
-                let scale = max.max(f32::MIN_POSITIVE * Q8_MAX) / Q8_MAX;
+                let scale = largest(vector).max(f32::MIN_POSITIVE * Q8_MAX) / Q8_MAX;
                 for (code, value) in codes[range].iter_mut().zip(vector) {
                     *code = (value / scale).round_ties_even() as i8;
                 }

@@ -1,6 +1,9 @@
 //! Float helpers written so that the compiler vectorises them: a dot product with independent
 //! accumulators, an exponential without branches.
 
+/// Adding 1.5 · 2⁵² to a double leaves its integer part, rounded, in the low bits.
+pub const ROUND: f64 = 6_755_399_441_055_744.0;
+
 /// Accumulators of [`dot`]: four SIMD128 registers.
 const LANES: usize = 16;
 
@@ -37,6 +40,17 @@ pub fn maximum(values: &[f32]) -> f32 {
     lanes.iter().chain(rest).fold(f32::NEG_INFINITY, larger)
 }
 
+/// The largest magnitude; 0 of nothing, and NaN is passed over.
+pub fn largest(values: &[f32]) -> f32 {
+    let larger = |max: f32, x: &f32| if x.abs() > max { x.abs() } else { max };
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    let mut lanes = [0.0; LANES];
+    for chunk in chunks {
+        lanes.iter_mut().zip(chunk).for_each(|(lane, x)| *lane = larger(*lane, x));
+    }
+    lanes.iter().chain(rest).fold(0.0, larger)
+}
+
 /// Exponentials of how far each value is below the largest, divided by their sum, which is in double precision.
 pub fn softmax(scores: &mut [f32]) {
     let max = maximum(scores);
@@ -56,8 +70,6 @@ pub fn softmax(scores: &mut [f32]) {
 /// value natively and in WebAssembly, where it also vectorises.
 #[inline(always)]
 pub fn exp(x: f32) -> f32 {
-    // Adding 1.5 · 2⁵² to a double leaves its integer part, rounded, in the low bits.
-    const ROUND: f64 = 6_755_399_441_055_744.0;
     // Below this the result is zero in single precision.
     let x = f64::from(if x > -104.0 { x } else { -104.0 });
     let shifted = x * std::f64::consts::LOG2_E + ROUND;

@@ -7,6 +7,7 @@
 //!   sums are exact and hence the same on every device.
 
 use super::dot::{self, Chunk, Code, FLOAT_PLANES, PLANE_BITS};
+use super::float;
 use super::norm::normalised;
 use super::tensor::CpuTensor;
 use crate::backend::Norm;
@@ -114,7 +115,7 @@ impl Codes {
 
     /// Appends a token in single precision, with the roundings that the quantiser's definition has.
     fn push_single(&mut self, row: &[f32]) {
-        let max = row.iter().fold(0.0f32, |max, x| if x.abs() > max { x.abs() } else { max });
+        let max = float::largest(row);
         let scale = match self.kind {
             LinearInput::Int8 => 127.0 / max.max(1e-5),
             LinearInput::Float => FIXED_MAX / max.max(f32::MIN_POSITIVE * FIXED_MAX),
@@ -177,8 +178,7 @@ fn largest(row: &[f64]) -> f64 {
 /// The nearest integer, the even one of two, for magnitudes below 2³¹.
 #[inline(always)]
 fn round(value: f64) -> i32 {
-    // Adding 1.5 · 2⁵² to a double leaves its integer part, rounded, in the low bits.
-    (value + 6_755_399_441_055_744.0).to_bits() as i32
+    (value + float::ROUND).to_bits() as i32
 }
 
 /// Takes the lowest bits away as a signed digit.

@@ -144,10 +144,19 @@ mod simd {
         f32x4_add(sum, f32x4_mul(f32x4_convert_i32x4(x.dot(low, high)), scale))
     }
 
+    impl Group {
+        fn new(x: &[i16; GROUP]) -> Self {
+            let mut group = Self { parts: Self::parts(x), correction: i32x4_splat(0) };
+            let eight = i8x16_splat(OFFSET as i8);
+            group.correction = i32x4_neg(group.dot(eight, eight));
+            group
+        }
+    }
+
     #[cfg(target_feature = "relaxed-simd")]
     impl Group {
         /// Upper and lower signed bytes of the first half of the columns, then of the second.
-        fn new(x: &[i16; GROUP]) -> Self {
+        fn parts(x: &[i16; GROUP]) -> [v128; PARTS] {
             let upper = |x: i16| ((x + 128) >> 8) as i8;
             let lower = |x: i16| x as i8;
             let part = |first: usize, digit: fn(i16) -> i8| {
@@ -155,11 +164,7 @@ mod simd {
                 // SAFETY: any 16 bytes are a vector.
                 unsafe { v128_load(digits.as_ptr().cast()) }
             };
-            let parts = [part(0, upper), part(0, lower), part(GROUP_BYTES, upper), part(GROUP_BYTES, lower)];
-            let mut group = Self { parts, correction: i32x4_splat(0) };
-            let eight = i8x16_splat(OFFSET as i8);
-            group.correction = i32x4_neg(group.dot(eight, eight));
-            group
+            [part(0, upper), part(0, lower), part(GROUP_BYTES, upper), part(GROUP_BYTES, lower)]
         }
 
         #[inline(always)]
@@ -175,15 +180,12 @@ mod simd {
 
     #[cfg(not(target_feature = "relaxed-simd"))]
     impl Group {
-        fn new(x: &[i16; GROUP]) -> Self {
-            let parts = std::array::from_fn(|part| {
+        /// The columns in their order.
+        fn parts(x: &[i16; GROUP]) -> [v128; PARTS] {
+            std::array::from_fn(|part| {
                 // SAFETY: a part is eight integers, of which there are four times as many.
                 unsafe { v128_load(x.as_ptr().add(part * GROUP / PARTS).cast()) }
-            });
-            let mut group = Self { parts, correction: i32x4_splat(0) };
-            let eight = i8x16_splat(OFFSET as i8);
-            group.correction = i32x4_neg(group.dot(eight, eight));
-            group
+            })
         }
 
         #[inline(always)]

@@ -5,6 +5,7 @@
 mod int4;
 mod int8;
 
+use super::float::largest;
 use super::tensor::CpuTensor;
 use super::tiles::Tile;
 use std::ops::Range;
@@ -79,8 +80,7 @@ impl<'a, W: RoundedRows> Product<'a, W> {
 
 /// One token's integers, at most `limit` in magnitude, and what one unit is the inverse of.
 fn round(x: &[f32], padded: usize, limit: f32) -> (Vec<i16>, f64) {
-    let max = x.iter().fold(0.0f32, |max, x| if x.abs() > max { x.abs() } else { max });
-    let scale = limit / max.max(f32::MIN_POSITIVE * limit);
+    let scale = limit / largest(x).max(f32::MIN_POSITIVE * limit);
     let integers = x.iter().map(|x| (x * scale).round_ties_even() as i16);
     let mut integers: Vec<i16> = integers.collect();
     integers.resize(padded, 0);
