@@ -95,6 +95,11 @@ pub fn products(index: usize) -> f32 {
     LAYERS.with_borrow(|layers| layers.as_ref().expect("make comes first").products(index))
 }
 
+/// The attention of [`run`].
+pub fn attend(index: usize) -> f32 {
+    LAYERS.with_borrow_mut(|layers| layers.as_mut().expect("make comes first").attend(index))
+}
+
 impl Layers {
     fn run(&mut self, index: usize) -> f32 {
         let cpu = Cpu::default();
@@ -127,5 +132,12 @@ impl Layers {
         let [gate, _] = cpu.linears([&weights.gate, &weights.up], &hidden);
         cpu.linear_add(&weights.down, &inner, &mut residual);
         residual.data()[0] + gate.data()[0]
+    }
+
+    fn attend(&mut self, index: usize) -> f32 {
+        let tokens = self.hidden.tokens();
+        let kv = || CpuTensor::from_data(KV_HEADS * HEAD_DIM, vec![0.5; tokens * KV_HEADS * HEAD_DIM]);
+        let input = attention(index, self.hidden.clone(), kv(), kv());
+        Cpu::default().attend(input, &self.angles, &mut self.cache).expect("memory for the cache").data()[0]
     }
 }

@@ -140,6 +140,12 @@ pub extern "C" fn run_products(index: usize) -> f32 {
     layer::products(index)
 }
 
+/// The attention of [`run_layer`].
+#[unsafe(no_mangle)]
+pub extern "C" fn run_attention(index: usize) -> f32 {
+    layer::attend(index)
+}
+
 /// Replaces the activations by `tokens` random vectors, quantised to int8 or kept as floats.
 #[unsafe(no_mangle)]
 pub extern "C" fn make_input(tokens: usize, cols: usize, float: bool) {

@@ -1,5 +1,7 @@
 //! Causal grouped-query attention (<https://arxiv.org/abs/2305.13245>) over the KV cache.
 
+#[cfg(target_feature = "simd128")]
+mod ahead;
 mod pass;
 #[cfg(not(target_feature = "simd128"))]
 mod portable;

@@ -1,6 +1,6 @@
 //! The float products of attention in portable Rust.
 
-use super::pass::{ROWS, SPAN};
+use super::pass::{Vectors, Weights};
 use crate::backend::cpu::float::dot;
 use crate::quant::halves;
 
@@ -31,22 +31,26 @@ impl Element for i8 {
     }
 }
 
-/// Products of up to [`ROWS`] queries with some keys; all are `width` wide. Those of a query start `stride`
-/// after those of the one before.
-pub fn scores<E: Element>(queries: &[f32], keys: &[E], width: usize, out: &mut [f32], stride: usize) {
-    let keys: Vec<f32> = keys.iter().map(|key| key.decode()).collect();
-    for (out, query) in out.chunks_mut(stride).zip(queries.chunks_exact(width)) {
-        for (out, key) in out.iter_mut().zip(keys.chunks_exact(width)) {
+/// Nothing to do: these kernels have no order of their own.
+pub fn arrange<E: Element>(_queries: &mut [f32], _width: usize) {}
+
+/// Nothing to do: see [`arrange`].
+pub fn restore<E: Element>(_sums: &mut [f32]) {}
+
+/// Products of some queries with some keys. Those of a query start `stride` after those of the one before.
+pub fn scores<E: Element>(queries: &[f32], keys: Vectors<'_, E>, out: &mut [f32], stride: usize) {
+    let decoded: Vec<f32> = keys.data.iter().map(|key| key.decode()).collect();
+    for (out, query) in out.chunks_mut(stride).zip(queries.chunks_exact(keys.width)) {
+        for (out, key) in out.iter_mut().zip(decoded.chunks_exact(keys.width)) {
             *out = dot(query, key);
         }
     }
 }
 
-/// `out[row] += Σ weights[row][position] · values[position]` for up to [`ROWS`] rows; all vectors are
-/// `width` wide.
-pub fn mix<E: Element>(weights: &[[f32; SPAN]; ROWS], values: &[E], width: usize, out: &mut [f32]) {
-    for (out, weights) in out.chunks_exact_mut(width).zip(weights) {
-        for (weight, value) in weights.iter().zip(values.chunks_exact(width)) {
+/// `out[row] += Σ weights[row][position] · values[position]`
+pub fn mix<E: Element>(weights: &Weights, values: Vectors<'_, E>, out: &mut [f32]) {
+    for (out, weights) in out.chunks_exact_mut(values.width).zip(weights) {
+        for (weight, value) in weights.iter().zip(values.data.chunks_exact(values.width)) {
             out.iter_mut().zip(value).for_each(|(out, value)| *out += weight * value.decode());
         }
     }
