@@ -36,12 +36,13 @@ thread_local! {
     static LAYERS: RefCell<Option<Layers>> = const { RefCell::new(None) };
 }
 
-/// `count` layers whose caches hold `context` tokens, and the input of `tokens` more. `matrix` makes one of a
+/// `count` layers whose caches hold `context` tokens in a format, and the input of `tokens` more. `matrix` makes one of a
 /// shape; `floats` gives numbers.
 pub fn make(
     count: usize,
     context: usize,
     tokens: usize,
+    format: KvFormat,
     mut matrix: impl FnMut(usize, usize) -> Matrix,
     mut floats: impl FnMut(usize) -> Vec<f32>,
 ) {
@@ -56,7 +57,7 @@ pub fn make(
         down: matrix(HIDDEN, FFN),
     });
     let weights = weights.collect();
-    let shape = CacheShape { layers: count, kv_heads: KV_HEADS, head_dim: HEAD_DIM, format: KvFormat::F16 };
+    let shape = CacheShape { layers: count, kv_heads: KV_HEADS, head_dim: HEAD_DIM, format };
     let mut cache = Cpu::default().new_cache(shape).expect("a cache");
     for layer in 0..count {
         let mut tensor = |width| CpuTensor::from_data(width, floats(context * width));

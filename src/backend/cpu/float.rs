@@ -4,6 +4,15 @@
 /// Adding 1.5 · 2⁵² to a double leaves its integer part, rounded, in the low bits.
 pub const ROUND: f64 = 6_755_399_441_055_744.0;
 
+/// Adding 1.5 · 2²³ to a single leaves its integer part, rounded, in the low bits.
+const ROUND_SINGLE: f32 = 12_582_912.0;
+
+/// The lowest 22 bits of the nearest integer, the even one of two, for magnitudes below 2²².
+#[inline(always)]
+pub fn nearest(value: f32) -> i32 {
+    (value + ROUND_SINGLE).to_bits() as i32
+}
+
 /// Accumulators of [`dot`]: four SIMD128 registers.
 const LANES: usize = 16;
 
@@ -51,9 +60,10 @@ pub fn largest(values: &[f32]) -> f32 {
     lanes.iter().chain(rest).fold(0.0, larger)
 }
 
-/// Exponentials of how far each value is below the largest, divided by their sum, which is in double precision.
+/// Replaces scores by exponentials of how far each is below the largest. Returns their sum, in double precision: a
+/// softmax is their quotient.
 #[inline(never)]
-pub fn softmax(scores: &mut [f32]) {
+pub fn exponentials(scores: &mut [f32]) -> f64 {
     let max = maximum(scores);
     let mut lanes = [0.0f64; LANES];
     let (chunks, rest) = scores.as_chunks_mut::<LANES>();
@@ -62,24 +72,20 @@ pub fn softmax(scores: &mut [f32]) {
         lanes.iter_mut().zip(chunk).for_each(|(lane, score)| *lane += f64::from(*score));
     }
     rest.iter_mut().for_each(|score| *score = exp(*score - max));
-    let sum = lanes.iter().sum::<f64>() + rest.iter().map(|score| f64::from(*score)).sum::<f64>();
-    let inverse = 1.0 / sum;
-    scores.iter_mut().for_each(|score| *score = (f64::from(*score) * inverse) as f32);
+    lanes.iter().sum::<f64>() + rest.iter().map(|score| f64::from(*score)).sum::<f64>()
 }
 
 /// `eˣ` for `x ≤ 88`, within 0.7 units in the last place of an `f32`, without branches or a library call: the same
 /// value natively and in WebAssembly, where it also vectorises. What is no normal number becomes zero.
 #[inline(always)]
 pub fn exp(x: f32) -> f32 {
-    /// Adding 1.5 · 2²³ to a single leaves its integer part, rounded, in the low bits.
-    const ROUND: f32 = 12_582_912.0;
     // ln 2 in two parts, the first so short that its multiples are exact.
-    const LN_2: [f32; 2] = [0.693_359_375, -2.121_944_4e-4];
+    const LN_2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
     /// The logarithm of the smallest normal number, rounded up.
     const LEAST: f32 = -87.336_54;
     let within = if x > LEAST { x } else { LEAST };
-    let shifted = within * std::f32::consts::LOG2_E + ROUND;
-    let power = shifted - ROUND;
+    let shifted = within * std::f32::consts::LOG2_E + ROUND_SINGLE;
+    let power = shifted - ROUND_SINGLE;
     let (first, second) = (within - power * LN_2[0], power * LN_2[1]);
     let rest = first - second;
     let lost = (first - rest) - second;

@@ -155,7 +155,7 @@ impl Backend for Gpu {
     fn kv_format(&self, wanted: KvFormat) -> KvFormat {
         match wanted {
             KvFormat::F32 => KvFormat::F32,
-            KvFormat::F16 | KvFormat::Q8 => KvFormat::F16,
+            KvFormat::F16 | KvFormat::Q16 | KvFormat::Q8 => KvFormat::F16,
         }
     }
 

@@ -3,7 +3,8 @@
 //! one instruction, which rounds once.
 
 use super::ahead::Ahead;
-use super::pass::{LANES, SPAN, Vectors, Weights};
+use super::floats::{LANES, Weights};
+use super::pass::{SPAN, Vectors};
 use crate::backend::cpu::lanes::{HALF_MASK, half_singles};
 use crate::quant::halves;
 use std::arch::wasm32::*;
@@ -55,18 +56,6 @@ impl Element for u16 {
     unsafe fn load(from: *const Self, mask: v128) -> [v128; REGISTERS] {
         // SAFETY: the caller vouches for eight halves.
         half_singles(unsafe { v128_load(from.cast()) }, mask)
-    }
-}
-
-impl Element for i8 {
-    #[inline(always)]
-    unsafe fn load(from: *const Self, _: v128) -> [v128; REGISTERS] {
-        // SAFETY: the caller vouches for eight bytes.
-        let integers = unsafe { i16x8_load_extend_i8x8(from) };
-        [
-            f32x4_convert_i32x4(i32x4_extend_low_i16x8(integers)),
-            f32x4_convert_i32x4(i32x4_extend_high_i16x8(integers)),
-        ]
     }
 }
 

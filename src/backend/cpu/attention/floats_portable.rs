@@ -1,6 +1,7 @@
 //! The float products of attention in portable Rust.
 
-use super::pass::{Vectors, Weights};
+use super::floats::Weights;
+use super::pass::Vectors;
 use crate::backend::cpu::float::dot;
 use crate::quant::halves;
 
@@ -22,12 +23,6 @@ impl Element for f32 {
 impl Element for u16 {
     fn decode(self) -> f32 {
         halves::to_single(self)
-    }
-}
-
-impl Element for i8 {
-    fn decode(self) -> f32 {
-        f32::from(self)
     }
 }
 
