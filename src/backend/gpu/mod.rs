@@ -65,6 +65,7 @@ impl Gpu {
             team,
             dot: IntegerDot::Packed,
             preparation: InputPreparation::Inline,
+            tiles: IntegerDot::Packed,
         });
         Ok(Self { context: Rc::new(Context::new(device, variants)), forced, rejected: Rc::default() })
     }
