@@ -2,9 +2,9 @@
 
 /// The products of eight rows with up to three vectors of digits, in the rows' units.
 struct Partial {
-    lo0: vec4<f32>, hi0: vec4<f32>,
-    lo1: vec4<f32>, hi1: vec4<f32>,
-    lo2: vec4<f32>, hi2: vec4<f32>,
+    high: Values,
+    middle: Values,
+    low: Values,
 }
 
 fn chunk_sum(x: vec4<u32>) -> i32 {
@@ -15,24 +15,11 @@ fn chunk_sum(x: vec4<u32>) -> i32 {
 }
 
 fn add_word(partial: ptr<function, Partial>, lo: u32, hi: u32, high: u32, middle: u32, low: u32) {
-    let lo_row0 = row_singles(lo, ROW0);
-    let lo_row1 = row_singles(lo, ROW1);
-    let lo_row2 = row_singles(lo, ROW2);
-    let lo_row3 = last_row_singles(lo);
-    let hi_row0 = row_singles(hi, ROW0);
-    let hi_row1 = row_singles(hi, ROW1);
-    let hi_row2 = row_singles(hi, ROW2);
-    let hi_row3 = last_row_singles(hi);
-    let x0 = input_singles(high);
-    (*partial).lo0 += vec4(dot(lo_row0, x0), dot(lo_row1, x0), dot(lo_row2, x0), dot(lo_row3, x0));
-    (*partial).hi0 += vec4(dot(hi_row0, x0), dot(hi_row1, x0), dot(hi_row2, x0), dot(hi_row3, x0));
+    let rows = rows_of(lo, hi);
+    (*partial).high = add_products((*partial).high, rows, input_singles(high));
     if (PLANES == 3u) {
-        let x1 = input_singles(middle);
-        let x2 = input_singles(low);
-        (*partial).lo1 += vec4(dot(lo_row0, x1), dot(lo_row1, x1), dot(lo_row2, x1), dot(lo_row3, x1));
-        (*partial).hi1 += vec4(dot(hi_row0, x1), dot(hi_row1, x1), dot(hi_row2, x1), dot(hi_row3, x1));
-        (*partial).lo2 += vec4(dot(lo_row0, x2), dot(lo_row1, x2), dot(lo_row2, x2), dot(lo_row3, x2));
-        (*partial).hi2 += vec4(dot(hi_row0, x2), dot(hi_row1, x2), dot(hi_row2, x2), dot(hi_row3, x2));
+        (*partial).middle = add_products((*partial).middle, rows, input_singles(middle));
+        (*partial).low = add_products((*partial).low, rows, input_singles(low));
     }
 }
 
@@ -43,10 +30,14 @@ fn add_chunk(partial: ptr<function, Partial>, lo: vec4<u32>, hi: vec4<u32>, x: P
     add_word(partial, lo.w, hi.w, x.high.w, x.middle.w, x.low.w);
 }
 
+fn integers(values: vec4<f32>) -> vec4<i32> {
+    return vec4<i32>(values * ROW_UNITS);
+}
+
 fn sums_of(partial: Partial) -> Sums {
     return Sums(
-        vec4<i32>(partial.lo0 * ROW_UNITS), vec4<i32>(partial.hi0 * ROW_UNITS),
-        vec4<i32>(partial.lo1 * ROW_UNITS), vec4<i32>(partial.hi1 * ROW_UNITS),
-        vec4<i32>(partial.lo2 * ROW_UNITS), vec4<i32>(partial.hi2 * ROW_UNITS),
+        integers(partial.high.lo), integers(partial.high.hi),
+        integers(partial.middle.lo), integers(partial.middle.hi),
+        integers(partial.low.lo), integers(partial.low.hi),
     );
 }

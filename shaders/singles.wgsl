@@ -31,3 +31,30 @@ fn last_row_singles(word: u32) -> vec4<f32> {
 fn input_singles(word: u32) -> vec4<f32> {
     return vec4<f32>(bitcast<vec4<i32>>((vec4(word) * TO_TOP) & vec4(0xff000000u))) * COLUMN_UNITS;
 }
+
+/// Codes of a word of eight rows.
+struct Rows {
+    lo0: vec4<f32>, lo1: vec4<f32>, lo2: vec4<f32>, lo3: vec4<f32>,
+    hi0: vec4<f32>, hi1: vec4<f32>, hi2: vec4<f32>, hi3: vec4<f32>,
+}
+
+fn rows_of(lo: u32, hi: u32) -> Rows {
+    return Rows(
+        row_singles(lo, ROW0), row_singles(lo, ROW1), row_singles(lo, ROW2), last_row_singles(lo),
+        row_singles(hi, ROW0), row_singles(hi, ROW1), row_singles(hi, ROW2), last_row_singles(hi),
+    );
+}
+
+/// `sums` and the products of rows with a word of activations, in the rows' units.
+fn add_products(sums: Values, rows: Rows, x: vec4<f32>) -> Values {
+    var all = sums;
+    all.lo.x += dot(rows.lo0, x);
+    all.lo.y += dot(rows.lo1, x);
+    all.lo.z += dot(rows.lo2, x);
+    all.lo.w += dot(rows.lo3, x);
+    all.hi.x += dot(rows.hi0, x);
+    all.hi.y += dot(rows.hi1, x);
+    all.hi.z += dot(rows.hi2, x);
+    all.hi.w += dot(rows.hi3, x);
+    return all;
+}

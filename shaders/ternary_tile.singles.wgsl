@@ -1,121 +1,138 @@
 // Ternary products of several tokens in singles (singles.wgsl), without barriers: an invocation takes the codes
-// of eight rows apart once for up to four vectors, which are tokens or the PLANES of one.
+// of eight rows apart once for up to eight vectors, PLANES of which are a token.
 //
 // GROUPED  whether every `segment.group` chunks of columns have a scale of their own
 
 const WORKGROUP = 32u;
-const TOKENS = select(1u, 4u, PLANES == 1u);
+const TOKENS = select(2u, 8u, PLANES == 1u);
 
-/// Sums of eight rows with four vectors, in the rows' units, and of the vectors alone.
+/// Sums of eight rows with a vector, in the rows' units, and of the vector alone.
+struct VectorSums {
+    of_rows: Values,
+    total: f32,
+}
+
 struct TileSums {
-    lo0: vec4<f32>, hi0: vec4<f32>,
-    lo1: vec4<f32>, hi1: vec4<f32>,
-    lo2: vec4<f32>, hi2: vec4<f32>,
-    lo3: vec4<f32>, hi3: vec4<f32>,
-    totals: vec4<f32>,
+    v0: VectorSums, v1: VectorSums, v2: VectorSums, v3: VectorSums,
+    v4: VectorSums, v5: VectorSums, v6: VectorSums, v7: VectorSums,
 }
 
 /// Results of eight rows, a token each.
 struct TileValues {
-    of0: Values,
-    of1: Values,
-    of2: Values,
-    of3: Values,
+    t0: Values, t1: Values, t2: Values, t3: Values,
+    t4: Values, t5: Values, t6: Values, t7: Values,
 }
 
-fn add_word(sums: ptr<function, TileSums>, lo: u32, hi: u32, words: vec4<u32>) {
-    let x0 = input_singles(words.x);
-    let x1 = input_singles(words.y);
-    let x2 = input_singles(words.z);
-    let x3 = input_singles(words.w);
-    let lo_row0 = row_singles(lo, ROW0);
-    let lo_row1 = row_singles(lo, ROW1);
-    let lo_row2 = row_singles(lo, ROW2);
-    let lo_row3 = last_row_singles(lo);
-    (*sums).lo0 += vec4(dot(lo_row0, x0), dot(lo_row1, x0), dot(lo_row2, x0), dot(lo_row3, x0));
-    (*sums).lo1 += vec4(dot(lo_row0, x1), dot(lo_row1, x1), dot(lo_row2, x1), dot(lo_row3, x1));
-    (*sums).lo2 += vec4(dot(lo_row0, x2), dot(lo_row1, x2), dot(lo_row2, x2), dot(lo_row3, x2));
-    (*sums).lo3 += vec4(dot(lo_row0, x3), dot(lo_row1, x3), dot(lo_row2, x3), dot(lo_row3, x3));
-    let hi_row0 = row_singles(hi, ROW0);
-    let hi_row1 = row_singles(hi, ROW1);
-    let hi_row2 = row_singles(hi, ROW2);
-    let hi_row3 = last_row_singles(hi);
-    (*sums).hi0 += vec4(dot(hi_row0, x0), dot(hi_row1, x0), dot(hi_row2, x0), dot(hi_row3, x0));
-    (*sums).hi1 += vec4(dot(hi_row0, x1), dot(hi_row1, x1), dot(hi_row2, x1), dot(hi_row3, x1));
-    (*sums).hi2 += vec4(dot(hi_row0, x2), dot(hi_row1, x2), dot(hi_row2, x2), dot(hi_row3, x2));
-    (*sums).hi3 += vec4(dot(hi_row0, x3), dot(hi_row1, x3), dot(hi_row2, x3), dot(hi_row3, x3));
+fn add_vector(sums: VectorSums, rows: Rows, word: u32) -> VectorSums {
+    let x = input_singles(word);
+    var total = sums.total;
     if (GROUPED) {
-        (*sums).totals += vec4(dot(WHOLE, x0), dot(WHOLE, x1), dot(WHOLE, x2), dot(WHOLE, x3));
+        total += dot(WHOLE, x);
+    }
+    return VectorSums(add_products(sums.of_rows, rows, x), total);
+}
+
+/// Word `word` of a chunk of columns: of the codes at `at`, and of the vectors from `x_at` on.
+fn add_word(sums: ptr<function, TileSums>, at: u32, x_at: u32, word: u32) {
+    let stride = params.chunks;
+    let rows = rows_of(weights[at][word], weights[at + 1u][word]);
+    (*sums).v0 = add_vector((*sums).v0, rows, input_word(x_at, word));
+    (*sums).v1 = add_vector((*sums).v1, rows, input_word(x_at + stride, word));
+    (*sums).v2 = add_vector((*sums).v2, rows, input_word(x_at + 2u * stride, word));
+    (*sums).v3 = add_vector((*sums).v3, rows, input_word(x_at + 3u * stride, word));
+    (*sums).v4 = add_vector((*sums).v4, rows, input_word(x_at + 4u * stride, word));
+    (*sums).v5 = add_vector((*sums).v5, rows, input_word(x_at + 5u * stride, word));
+    if (PLANES == 1u) {
+        (*sums).v6 = add_vector((*sums).v6, rows, input_word(x_at + 6u * stride, word));
+        (*sums).v7 = add_vector((*sums).v7, rows, input_word(x_at + 7u * stride, word));
     }
 }
 
-fn add_values(values: Values, lo: vec4<f32>, hi: vec4<f32>, total: f32, scales: Values) -> Values {
-    return Values(
-        values.lo + (lo * ROW_UNITS - total) * scales.lo, values.hi + (hi * ROW_UNITS - total) * scales.hi,
-    );
+/// Integer sums of weights and activations.
+fn whole(sums: VectorSums) -> Values {
+    return Values(sums.of_rows.lo * ROW_UNITS - sums.total, sums.of_rows.hi * ROW_UNITS - sums.total);
+}
+
+fn add_scaled(values: Values, sums: Values, scales: Values) -> Values {
+    return Values(values.lo + sums.lo * scales.lo, values.hi + sums.hi * scales.hi);
+}
+
+/// One number of the digits of a token.
+fn joined(high: VectorSums, middle: VectorSums, low: VectorSums) -> Values {
+    let h = whole(high);
+    let m = whole(middle);
+    let l = whole(low);
+    return Values((h.lo * 65536.0 + m.lo * 256.0) + l.lo, (h.hi * 65536.0 + m.hi * 256.0) + l.hi);
 }
 
 /// Adds the sums so far, which have a scale in common, and begins new ones.
-fn settle(values: ptr<function, TileValues>, sums: ptr<function, TileSums>, totals: vec4<f32>, scales: Values) {
+fn settle(values: ptr<function, TileValues>, sums: ptr<function, TileSums>, scales: Values) {
     let s = *sums;
     if (PLANES == 3u) {
-        let lo = ((s.lo0 * ROW_UNITS - totals.x) * 65536.0 + (s.lo1 * ROW_UNITS - totals.y) * 256.0)
-            + (s.lo2 * ROW_UNITS - totals.z);
-        let hi = ((s.hi0 * ROW_UNITS - totals.x) * 65536.0 + (s.hi1 * ROW_UNITS - totals.y) * 256.0)
-            + (s.hi2 * ROW_UNITS - totals.z);
-        (*values).of0 = Values((*values).of0.lo + lo * scales.lo, (*values).of0.hi + hi * scales.hi);
+        (*values).t0 = add_scaled((*values).t0, joined(s.v0, s.v1, s.v2), scales);
+        (*values).t1 = add_scaled((*values).t1, joined(s.v3, s.v4, s.v5), scales);
     } else {
-        (*values).of0 = add_values((*values).of0, s.lo0, s.hi0, totals.x, scales);
-        (*values).of1 = add_values((*values).of1, s.lo1, s.hi1, totals.y, scales);
-        (*values).of2 = add_values((*values).of2, s.lo2, s.hi2, totals.z, scales);
-        (*values).of3 = add_values((*values).of3, s.lo3, s.hi3, totals.w, scales);
+        (*values).t0 = add_scaled((*values).t0, whole(s.v0), scales);
+        (*values).t1 = add_scaled((*values).t1, whole(s.v1), scales);
+        (*values).t2 = add_scaled((*values).t2, whole(s.v2), scales);
+        (*values).t3 = add_scaled((*values).t3, whole(s.v3), scales);
+        (*values).t4 = add_scaled((*values).t4, whole(s.v4), scales);
+        (*values).t5 = add_scaled((*values).t5, whole(s.v5), scales);
+        (*values).t6 = add_scaled((*values).t6, whole(s.v6), scales);
+        (*values).t7 = add_scaled((*values).t7, whole(s.v7), scales);
     }
     *sums = TileSums();
 }
 
-/// The sums of whole vectors.
-fn whole_totals(token: u32) -> vec4<f32> {
+/// The sums of whole vectors, which were made with them.
+fn set_totals(sums: ptr<function, TileSums>, token: u32) {
     if (PLANES == 3u) {
-        return vec4(vec3<f32>(facts_of(token).totals), 0.0);
+        let first = vec3<f32>(facts_of(token).totals);
+        let second = vec3<f32>(facts_of(token + 1u).totals);
+        (*sums).v0.total = first.x;
+        (*sums).v1.total = first.y;
+        (*sums).v2.total = first.z;
+        (*sums).v3.total = second.x;
+        (*sums).v4.total = second.y;
+        (*sums).v5.total = second.z;
+        return;
     }
-    return vec4<f32>(vec4(
-        facts_of(token).totals.x, facts_of(token + 1u).totals.x,
-        facts_of(token + 2u).totals.x, facts_of(token + 3u).totals.x,
-    ));
+    (*sums).v0.total = f32(facts_of(token).totals.x);
+    (*sums).v1.total = f32(facts_of(token + 1u).totals.x);
+    (*sums).v2.total = f32(facts_of(token + 2u).totals.x);
+    (*sums).v3.total = f32(facts_of(token + 3u).totals.x);
+    (*sums).v4.total = f32(facts_of(token + 4u).totals.x);
+    (*sums).v5.total = f32(facts_of(token + 5u).totals.x);
+    (*sums).v6.total = f32(facts_of(token + 6u).totals.x);
+    (*sums).v7.total = f32(facts_of(token + 7u).totals.x);
 }
 
 fn product(segment: Segment, octet: u32, token: u32) -> TileValues {
     var values: TileValues;
     var sums: TileSums;
     let place = octet_place(segment, octet);
-    let chunks = params.chunks;
-    let per_stream = chunks / STREAMS;
-    var x_at = params.tokens + token * PLANES * chunks;
+    let per_stream = params.chunks / STREAMS;
+    var x_at = params.tokens + token * PLANES * params.chunks;
     var chunk = 0u;
     for (var stream = 0u; stream < STREAMS; stream++) {
         var at = place.first + stream * place.stride;
         for (var step = 0u; step < per_stream; step++) {
-            let lo = weights[at];
-            let hi = weights[at + 1u];
-            let x0 = input_at(x_at);
-            let x1 = input_at(x_at + chunks);
-            let x2 = input_at(x_at + 2u * chunks);
-            let x3 = input_at(x_at + 3u * chunks);
-            add_word(&sums, lo.x, hi.x, vec4(x0.x, x1.x, x2.x, x3.x));
-            add_word(&sums, lo.y, hi.y, vec4(x0.y, x1.y, x2.y, x3.y));
-            add_word(&sums, lo.z, hi.z, vec4(x0.z, x1.z, x2.z, x3.z));
-            add_word(&sums, lo.w, hi.w, vec4(x0.w, x1.w, x2.w, x3.w));
+            // Not unrolled: the whole loop is to fit the instruction cache of a processor that plays the GPU.
+            for (var word = 0u; word < 4u; word++) {
+                add_word(&sums, at, x_at, word);
+            }
             at += 2u;
             x_at += 1u;
             chunk += 1u;
             if (GROUPED && chunk <= params.filled_chunks
                 && (chunk % segment.group == 0u || chunk == params.filled_chunks)) {
-                settle(&values, &sums, sums.totals, group_scales(segment, octet, chunk - 1u));
+                settle(&values, &sums, group_scales(segment, octet, chunk - 1u));
             }
         }
     }
     if (!GROUPED) {
-        settle(&values, &sums, whole_totals(token), row_scales(segment, octet));
+        set_totals(&sums, token);
+        settle(&values, &sums, row_scales(segment, octet));
     }
     return values;
 }
@@ -143,10 +160,14 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(global_invocation_
     if (EPILOGUE >= 2u) {
         ups = product(params.segment[1], own, token);
     }
-    put_values(segment, own, token, values.of0, ups.of0);
+    put_values(segment, own, token, values.t0, ups.t0);
+    put_values(segment, own, token + 1u, values.t1, ups.t1);
     if (PLANES == 1u) {
-        put_values(segment, own, token + 1u, values.of1, ups.of1);
-        put_values(segment, own, token + 2u, values.of2, ups.of2);
-        put_values(segment, own, token + 3u, values.of3, ups.of3);
+        put_values(segment, own, token + 2u, values.t2, ups.t2);
+        put_values(segment, own, token + 3u, values.t3, ups.t3);
+        put_values(segment, own, token + 4u, values.t4, ups.t4);
+        put_values(segment, own, token + 5u, values.t5, ups.t5);
+        put_values(segment, own, token + 6u, values.t6, ups.t6);
+        put_values(segment, own, token + 7u, values.t7, ups.t7);
     }
 }

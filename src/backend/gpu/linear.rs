@@ -278,7 +278,7 @@ const PACKED_SHARES: u32 = 8;
 const PACKED_VECTORS: u32 = 4;
 /// Sizes in `shaders/ternary_tile.singles.wgsl`: invocations, each with its octet, and their vectors.
 const SINGLES_WORKGROUP: u32 = 32;
-const SINGLES_VECTORS: u32 = 4;
+const SINGLES_VECTORS: u32 = 8;
 
 fn dense(
     context: &Context,
