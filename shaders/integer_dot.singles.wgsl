@@ -30,14 +30,14 @@ fn add_chunk(partial: ptr<function, Partial>, lo: vec4<u32>, hi: vec4<u32>, x: P
     add_word(partial, lo.w, hi.w, x.high.w, x.middle.w, x.low.w);
 }
 
-fn integers(values: vec4<f32>) -> vec4<i32> {
+fn row_integers(values: vec4<f32>) -> vec4<i32> {
     return vec4<i32>(values * ROW_UNITS);
 }
 
 fn sums_of(partial: Partial) -> Sums {
     return Sums(
-        integers(partial.high.lo), integers(partial.high.hi),
-        integers(partial.middle.lo), integers(partial.middle.hi),
-        integers(partial.low.lo), integers(partial.low.hi),
+        row_integers(partial.high.lo), row_integers(partial.high.hi),
+        row_integers(partial.middle.lo), row_integers(partial.middle.hi),
+        row_integers(partial.low.lo), row_integers(partial.low.hi),
     );
 }

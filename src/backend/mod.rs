@@ -161,8 +161,6 @@ pub trait Backend {
     /// `invalid_argument` for none, or for matrices that do not fit together.
     fn stack(&self, parts: Vec<Self::Matrix>) -> Result<Self::Matrix>;
     fn upload_vector(&self, vector: Vec<f32>) -> Result<Self::Vector>;
-    /// The nearest to `wanted` in which the device keeps keys and values.
-    fn kv_format(&self, wanted: KvFormat) -> KvFormat;
     fn new_cache(&self, shape: CacheShape) -> Result<Self::Cache>;
 
     /// Begins a step: rows `ids` of the embedding table, the first of them at `position` of the context.

@@ -46,7 +46,6 @@ impl<B: Backend> Loader<B> {
             return Err(invalid!("contextLength must be at least 1"));
         }
         options.read.part_bytes = B::PART_BYTES;
-        options.kv_format = backend.kv_format(options.kv_format);
         Ok(Self {
             reader: CheckpointReader::new(options.read.clone()),
             uploader: Uploader {

@@ -118,6 +118,7 @@ shaders![
     "key_norm.none",
     "kv.f16",
     "kv.f32",
+    "kv.q8",
     "normalise",
     "prepare",
     "prepare.no_weight",
