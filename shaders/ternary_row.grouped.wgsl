@@ -2,13 +2,14 @@
 // own: the integer sum of a chunk meets its scale at once.
 
 fn product(segment: Segment, octet: u32, team: Team) -> Values {
-    var values: Values;
+    var values = Values();
     let place = octet_place(segment, octet);
     var walk = Walk(place.first, team.lane);
     for (var chunk = team.lane; chunk < params.filled_chunks; chunk += team.lanes) {
         let at = code_place(&walk, place, team.lanes);
         let x = planes_at(0u, chunk);
-        var partial: Partial;
+        // With a value: in a loop, Chromium leaves a variable without one as it was.
+        var partial = Partial();
         add_chunk(&partial, weights[at], weights[at + 1u], x);
         let sums = sums_of(partial);
         let total = chunk_sum(x.high);

@@ -1,7 +1,7 @@
 // The product of eight rows with one token where a scale covers whole rows: sums stay integers to the end.
 
 fn product(segment: Segment, octet: u32, team: Team) -> Values {
-    var partial: Partial;
+    var partial = Partial();
     let place = octet_place(segment, octet);
     var walk = Walk(place.first, team.lane);
     for (var chunk = team.lane; chunk < params.chunks; chunk += team.lanes) {

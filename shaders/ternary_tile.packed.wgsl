@@ -103,8 +103,8 @@ fn settle(values: ptr<function, TileValues>, sums: ptr<function, TileSums>, scal
 }
 
 fn product(first_octet: u32, second: u32, first_token: u32, local: u32) -> TileValues {
-    var values: TileValues;
-    var sums: TileSums;
+    var values = TileValues();
+    var sums = TileSums();
     let octet = min(first_octet + local % TILE_OCTETS, params.octets - 1u);
     let segment = params.segment[segment_index(octet) + second];
     let own_octet = octet - segment.first_octet;

@@ -108,8 +108,8 @@ fn set_totals(sums: ptr<function, TileSums>, token: u32) {
 }
 
 fn product(segment: Segment, octet: u32, token: u32) -> TileValues {
-    var values: TileValues;
-    var sums: TileSums;
+    var values = TileValues();
+    var sums = TileSums();
     let place = octet_place(segment, octet);
     let per_stream = params.chunks / STREAMS;
     var x_at = params.tokens + token * PLANES * params.chunks;
@@ -156,7 +156,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(global_invocation_
     let own = octet - segment.first_octet;
     let token = workgroup.y * TOKENS;
     let values = product(segment, own, token);
-    var ups: TileValues;
+    var ups = TileValues();
     if (EPILOGUE >= 2u) {
         ups = product(params.segment[1], own, token);
     }

@@ -3,8 +3,11 @@ import { Wllama } from "/wllama/index.js";
 
 const wllama = new Wllama({ default: "/wllama/wasm/wllama.wasm" }, { suppressNativeLog: true });
 
-/** Loads a model to compute on the CPU; gives the time and what computes. */
-export async function load({ url, threads, contextLength }) {
+const ALL_LAYERS = 999;
+
+/** Loads a model to compute on the CPU, or with every layer on the GPU; gives the time and what computes. */
+export async function load({ url, threads, contextLength, onGpu }) {
+	if (onGpu && !wllama.isSupportWebGPU()) throw new Error("wllama finds no WebGPU here");
 	const begin = performance.now();
 	const blob = await (await fetch(url)).blob();
 	await wllama.loadModel([blob], {
@@ -13,7 +16,7 @@ export async function load({ url, threads, contextLength }) {
 		n_ubatch: 512,
 		n_threads: threads,
 		n_parallel: 1,
-		n_gpu_layers: 0,
+		n_gpu_layers: onGpu ? ALL_LAYERS : 0,
 		warmup: false,
 	});
 	const ms = performance.now() - begin;
