@@ -86,7 +86,7 @@ fn octet_place(segment: Segment, octet: u32) -> Place {
 
 fn planes_at(token: u32, chunk: u32) -> Planes {
     let at = params.tokens + token * PLANES * params.chunks + chunk;
-    var planes: Planes;
+    var planes = Planes();
     planes.high = input_at(at);
     if (PLANES == 3u) {
         planes.middle = input_at(at + params.chunks);

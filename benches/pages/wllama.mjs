@@ -5,9 +5,16 @@ const wllama = new Wllama({ default: "/wllama/wasm/wllama.wasm" }, { suppressNat
 
 const ALL_LAYERS = 999;
 
+/** Without what its kernels are written for, llama.cpp leaves the GPU alone and says nothing. */
+async function requireGpu() {
+	const adapter = await navigator.gpu?.requestAdapter();
+	if (!wllama.isSupportWebGPU() || !adapter?.features.has("shader-f16"))
+		throw new Error("its WebGPU kernels need a GPU with 'shader-f16'");
+}
+
 /** Loads a model to compute on the CPU, or with every layer on the GPU; gives the time and what computes. */
 export async function load({ url, threads, contextLength, onGpu }) {
-	if (onGpu && !wllama.isSupportWebGPU()) throw new Error("wllama finds no WebGPU here");
+	if (onGpu) await requireGpu();
 	const begin = performance.now();
 	const blob = await (await fetch(url)).blob();
 	await wllama.loadModel([blob], {
