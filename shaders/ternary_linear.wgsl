@@ -117,13 +117,25 @@ fn segment_index(octet: u32) -> u32 {
     return index;
 }
 
-/// The scales of eight rows, where rows have one.
-fn row_scales(segment: Segment, octet: u32) -> Values {
+/// The scales of eight rows that are yet to be applied: those of groups were.
+fn row_scales(segment: Segment, octet: u32, is_grouped: bool) -> Values {
+    if (is_grouped) {
+        return Values(vec4(1.0), vec4(1.0));
+    }
     if (segment.scales == NONE) {
         return Values(vec4(segment.scale), vec4(segment.scale));
     }
     let at = segment.scales + 2u * octet;
     return Values(bitcast<vec4<f32>>(weights[at]), bitcast<vec4<f32>>(weights[at + 1u]));
+}
+
+/// Results of a token's sums. Products are rounded in the same order in every kernel: the quantiser of the next
+/// layer may fall the other way over a last bit.
+fn finished(sums: Values, scales: Values, unit: f32) -> Values {
+    if (PLANES == 3u) {
+        return Values(sums.lo * scales.lo * unit, sums.hi * scales.hi * unit);
+    }
+    return Values(sums.lo * (scales.lo * unit), sums.hi * (scales.hi * unit));
 }
 
 /// The scales of eight rows in a chunk: those of all groups of eight rows lie side by side.

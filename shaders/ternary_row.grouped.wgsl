@@ -26,6 +26,6 @@ fn product(segment: Segment, octet: u32, team: Team) -> Values {
         values.lo += vec4<f32>(lo) * scales.lo;
         values.hi += vec4<f32>(hi) * scales.hi;
     }
-    let unit = facts_of(0u).unit;
-    return Values(team_add(values.lo) * unit, team_add(values.hi) * unit);
+    let sums = Values(team_add(values.lo), team_add(values.hi));
+    return finished(sums, row_scales(segment, octet, true), facts_of(0u).unit);
 }

@@ -10,7 +10,6 @@ fn product(segment: Segment, octet: u32, team: Team) -> Values {
     }
     let sums = sums_of(partial);
     let facts = facts_of(0u);
-    let scales = row_scales(segment, octet);
     var lo = vec4<f32>(team_add_integers(sums.lo0) - facts.totals.x);
     var hi = vec4<f32>(team_add_integers(sums.hi0) - facts.totals.x);
     if (PLANES == 3u) {
@@ -19,5 +18,5 @@ fn product(segment: Segment, octet: u32, team: Team) -> Values {
         hi = (hi * 65536.0 + vec4<f32>(team_add_integers(sums.hi1) - facts.totals.y) * 256.0)
             + vec4<f32>(team_add_integers(sums.hi2) - facts.totals.z);
     }
-    return Values(lo * (scales.lo * facts.unit), hi * (scales.hi * facts.unit));
+    return finished(Values(lo, hi), row_scales(segment, octet, false), facts.unit);
 }

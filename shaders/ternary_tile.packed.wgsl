@@ -123,7 +123,12 @@ fn product(first_octet: u32, second: u32, first_token: u32, local: u32) -> TileV
         workgroupBarrier();
     }
     if (!GROUPED) {
-        settle(&values, &sums, row_scales(segment, own_octet));
+        settle(&values, &sums, Values(vec4(1.0), vec4(1.0)));
+    }
+    let scales = row_scales(segment, own_octet, GROUPED);
+    for (var token = 0u; token < OWN / PLANES; token++) {
+        let unit = facts_of(first_token + local / TILE_OCTETS * (OWN / PLANES) + token).unit;
+        values.tokens[token] = finished(values.tokens[token], scales, unit);
     }
     return values;
 }
@@ -135,14 +140,10 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     var values = product(first_octet, 0u, first_token, local);
     if (EPILOGUE >= 2u) {
         let ups = product(first_octet, 1u, first_token, local);
-        let units = first_token + local / TILE_OCTETS * (OWN / PLANES);
         for (var token = 0u; token < OWN / PLANES; token++) {
-            let unit = facts_of(units + token).unit;
             let gate = values.tokens[token];
             let up = ups.tokens[token];
-            values.tokens[token] = Values(
-                activate(gate.lo * unit) * (up.lo * unit), activate(gate.hi * unit) * (up.hi * unit),
-            );
+            values.tokens[token] = Values(activate(gate.lo) * up.lo, activate(gate.hi) * up.hi);
         }
     }
     let octet = first_octet + local % TILE_OCTETS;
@@ -152,11 +153,6 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     let segment = params.segment[segment_index(octet)];
     for (var own = 0u; own < OWN / PLANES; own++) {
         let token = first_token + local / TILE_OCTETS * (OWN / PLANES) + own;
-        var results = values.tokens[own];
-        if (EPILOGUE < 2u) {
-            let unit = facts_of(token).unit;
-            results = Values(results.lo * unit, results.hi * unit);
-        }
-        put_octet(segment, octet - segment.first_octet, token, results);
+        put_octet(segment, octet - segment.first_octet, token, values.tokens[own]);
     }
 }

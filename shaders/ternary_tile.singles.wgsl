@@ -132,16 +132,26 @@ fn product(segment: Segment, octet: u32, token: u32) -> TileValues {
     }
     if (!GROUPED) {
         set_totals(&sums, token);
-        settle(&values, &sums, row_scales(segment, octet));
+        settle(&values, &sums, Values(vec4(1.0), vec4(1.0)));
+    }
+    let scales = row_scales(segment, octet, GROUPED);
+    values.t0 = finished(values.t0, scales, facts_of(token).unit);
+    values.t1 = finished(values.t1, scales, facts_of(token + 1u).unit);
+    if (PLANES == 1u) {
+        values.t2 = finished(values.t2, scales, facts_of(token + 2u).unit);
+        values.t3 = finished(values.t3, scales, facts_of(token + 3u).unit);
+        values.t4 = finished(values.t4, scales, facts_of(token + 4u).unit);
+        values.t5 = finished(values.t5, scales, facts_of(token + 5u).unit);
+        values.t6 = finished(values.t6, scales, facts_of(token + 6u).unit);
+        values.t7 = finished(values.t7, scales, facts_of(token + 7u).unit);
     }
     return values;
 }
 
 fn put_values(segment: Segment, octet: u32, token: u32, values: Values, ups: Values) {
-    let unit = facts_of(token).unit;
-    var results = Values(values.lo * unit, values.hi * unit);
+    var results = values;
     if (EPILOGUE >= 2u) {
-        results = Values(activate(results.lo) * (ups.lo * unit), activate(results.hi) * (ups.hi * unit));
+        results = Values(activate(values.lo) * ups.lo, activate(values.hi) * ups.hi);
     }
     put_octet(segment, octet, token, results);
 }
