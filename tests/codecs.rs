@@ -49,12 +49,12 @@ fn decoded(matrix: &Matrix) -> Vec<f32> {
 fn from_blocks(encoding: TernaryBlocks, bytes: &[u8]) -> TernaryMatrix {
     let (block, block_bytes) = encoding.block();
     let mut fill = TernaryFill::new(ROWS, COLS, block).unwrap();
-    let (mut codes, mut scales) = (vec![0; COLS], vec![0.0; COLS / block]);
+    let mut scales = vec![0.0; COLS / block];
     let rows = bytes.chunks_exact(COLS / block * block_bytes);
     assert_eq!(rows.len(), ROWS, "{encoding:?}");
     for (row, bytes) in rows.enumerate() {
-        encoding.decode_row(bytes, &mut codes, &mut scales);
-        fill.put(row, &mut codes, &scales).unwrap();
+        encoding.decode_row(bytes, fill.next_row(), &mut scales);
+        fill.put(row, &scales).unwrap();
     }
     fill.finish()
 }
@@ -121,9 +121,9 @@ fn code_3_of_q2_0_is_plus_two() {
     let mut block = vec![0x00, 0x3c]; // d = 1
     block.extend([0b11_10_01_00; 16]);
     let mut fill = TernaryFill::new(1, 64, 64).unwrap();
-    let (mut codes, mut scales) = (vec![0; 64], [0.0]);
-    TernaryBlocks::Q2_0G64.decode_row(&block, &mut codes, &mut scales);
-    fill.put(0, &mut codes, &scales).unwrap();
+    let mut scales = [0.0];
+    TernaryBlocks::Q2_0G64.decode_row(&block, fill.next_row(), &mut scales);
+    fill.put(0, &scales).unwrap();
     let values = decoded(&Matrix::Ternary(fill.finish()));
     assert!(values.chunks_exact(4).all(|values| values == [-1.0, 0.0, 1.0, 2.0]));
 }

@@ -7,6 +7,9 @@ import type { ProgressMeter } from "./progress.js";
 import type { WasmLoader } from "./wasm-api.js";
 import { yieldToEventLoop } from "./yield.js";
 
+/** How long the thread may be busy before the event loop gets a turn, in milliseconds: half a frame. */
+const TURN_INTERVAL = 8;
+
 /** Pushes a side file. */
 export function pushSideFile(loader: WasmLoader, { name, bytes }: SideFile): void {
 	loader.beginFile(name, bytes.length);
@@ -26,6 +29,7 @@ export async function pushWeights(
 ): Promise<void> {
 	const { size, pieces } = await file.open(signal);
 	let isBegun = false;
+	let turn = performance.now();
 	for await (const piece of pieces) {
 		if (!isBegun) {
 			const format = sniff(piece);
@@ -35,7 +39,10 @@ export async function pushWeights(
 		}
 		loader.push(piece);
 		if (await onPiece(piece.length)) return;
-		await yieldToEventLoop();
+		if (performance.now() - turn >= TURN_INTERVAL) {
+			await yieldToEventLoop();
+			turn = performance.now();
+		}
 		throwIfAborted(signal);
 	}
 	if (!isBegun) throw new CorruptFileError(`${file.name} is empty: get the file again.`);
