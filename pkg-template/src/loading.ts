@@ -5,10 +5,7 @@ import { type Checkpoint, type CheckpointFile, refusal, type SideFile } from "./
 import { sniff } from "./files/sniff.js";
 import type { ProgressMeter } from "./progress.js";
 import type { WasmLoader } from "./wasm-api.js";
-import { yieldToEventLoop } from "./yield.js";
-
-/** How long the thread may be busy before the event loop gets a turn, in milliseconds: half a frame. */
-const TURN_INTERVAL = 8;
+import { Turns, yieldToEventLoop } from "./yield.js";
 
 /** Pushes a side file. */
 export function pushSideFile(loader: WasmLoader, { name, bytes }: SideFile): void {
@@ -29,7 +26,7 @@ export async function pushWeights(
 ): Promise<void> {
 	const { size, pieces } = await file.open(signal);
 	let isBegun = false;
-	let turn = performance.now();
+	const turns = new Turns();
 	for await (const piece of pieces) {
 		if (!isBegun) {
 			const format = sniff(piece);
@@ -39,10 +36,7 @@ export async function pushWeights(
 		}
 		loader.push(piece);
 		if (await onPiece(piece.length)) return;
-		if (performance.now() - turn >= TURN_INTERVAL) {
-			await yieldToEventLoop();
-			turn = performance.now();
-		}
+		await turns.take();
 		throwIfAborted(signal);
 	}
 	if (!isBegun) throw new CorruptFileError(`${file.name} is empty: get the file again.`);

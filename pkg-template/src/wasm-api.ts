@@ -98,6 +98,8 @@ export interface WasmGenerationOptions {
 	ignoreEos?: boolean;
 	/** The result is a text of its own, as an answer is, and does not continue the prompt's. */
 	newText?: boolean;
+	/** Tokens of the result that an earlier run gave, before its device was lost. They are not given again. */
+	generated?: readonly number[];
 }
 
 export type WasmStep =

@@ -112,6 +112,16 @@ impl TernaryMatrix {
         Ok(Self { rows, cols, data, scales: KernelScales::new(scales, cols) })
     }
 
+    /// A matrix of codes 0.
+    ///
+    /// # Errors
+    /// As [`Self::unfilled`].
+    pub fn blank(rows: usize, cols: usize, scales: Scales) -> Result<Self> {
+        let mut matrix = Self::unfilled(rows, cols, scales)?;
+        matrix.bytes_to_slab(rows / SLAB_ROWS);
+        Ok(matrix)
+    }
+
     /// Builds a matrix from row-major codes, one byte a code.
     pub fn from_codes(rows: usize, cols: usize, codes: &[u8], scales: Scales) -> Result<Self> {
         let mut matrix = Self::unfilled(rows, cols, scales)?;
