@@ -35,6 +35,7 @@ export async function pushWeights(
 			isBegun = true;
 		}
 		loader.push(piece);
+		await loader.catchUp();
 		if (await onPiece(piece.length)) return;
 		await turns.take();
 		throwIfAborted(signal);
