@@ -17,6 +17,8 @@ const SOFTWARE_GPU = ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshade
 /** Prompts that are generated for: few, since a software GPU takes its time. */
 const CASES = bit7m.cases.filter(({ messages }) => messages).slice(0, 4);
 
+const MIB = 2 ** 20;
+
 let app: App;
 let server: TestServer;
 let browser: Browser;
@@ -285,6 +287,22 @@ test("where the device was not asked for, the processor takes the place of a los
 	assert.equal(fallbacks.length, 1);
 	assert.equal(fallbacks[0]!.device, "webgpu");
 	assert.equal(texts[1], texts[0]);
+});
+
+test("a large embedding goes to the GPU in parts, of which one at a time is in memory", async () => {
+	const path = join(app.folder, "large.gguf");
+	// A layer of BitNet 2B-4T with half of its vocabulary: 350 MB, nearly all of them the embedding.
+	app.run("node", inRoot("scripts", "synthetic.mjs"), path, "--layers", "1", "--vocab", "65536");
+	const { memory, device } = await page.evaluate(async () => {
+		const model = await window.sterna.loadModel("/app/large.gguf", { device: "webgpu", contextLength: 64 });
+		const { memory } = await model.stats();
+		await model.dispose();
+		return { memory, device: model.info.device };
+	});
+	assert.equal(device, "webgpu");
+	// 160 MiB of bytes for the embedding, in parts of 64.
+	assert.ok(memory.weights > 160 * MIB, String(memory.weights));
+	assert.ok(memory.wasm < 112 * MIB, `${memory.wasm} bytes of wasm memory`);
 });
 
 test("without WebGPU, asking for it is refused and leaving it open is not", async () => {
