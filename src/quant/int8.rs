@@ -3,7 +3,7 @@
 //! relative error of about 0.8 % a weight, which averages out in a product.
 
 use super::rounding::{largest_magnitude, round_small};
-use super::{halves, try_reserved, try_zeroed};
+use super::{half_rows, halves, try_reserved, try_zeroed};
 use crate::Result;
 use crate::error::corrupt;
 use bytemuck::Zeroable;
@@ -46,7 +46,15 @@ impl Int8Matrix {
     /// `corrupt_file` when a weight is NaN or infinite.
     pub fn put_row(&mut self, row: usize, weights: &[f32]) -> Result<()> {
         assert_eq!(weights.len(), self.cols);
-        self.round_row(row, largest_magnitude(weights), weights.iter().copied())
+        self.round_row(row, largest_magnitude(weights), |inverse, bytes| {
+            let mut sum = 0;
+            for (byte, weight) in bytes.iter_mut().zip(weights) {
+                let rounded = round_small(weight * inverse);
+                *byte = rounded as i8;
+                sum += rounded;
+            }
+            sum
+        })
     }
 
     /// Rounds a row of little-endian halves, without making singles of them first: as [`Self::put_row`], but faster.
@@ -56,14 +64,13 @@ impl Int8Matrix {
     pub fn put_half_row(&mut self, row: usize, halves: &[u8]) -> Result<()> {
         let halves = halves.as_chunks::<2>().0;
         assert_eq!(halves.len(), self.cols);
-        let halves = halves.iter().map(|half| u16::from_le_bytes(*half));
-        let largest = halves.clone().map(halves::magnitude).max().unwrap_or(0);
-        self.round_row(row, halves::to_single(largest), halves.map(halves::finite_to_single))
+        let max = halves::to_single(half_rows::largest_magnitude(halves));
+        self.round_row(row, max, |inverse, bytes| half_rows::round(halves, inverse, bytes))
     }
 
-    /// Rounds the weights of a row, the largest of which has the magnitude `max`.
-    #[inline(always)]
-    fn round_row(&mut self, row: usize, max: f32, weights: impl Iterator<Item = f32>) -> Result<()> {
+    /// Rounds a row whose largest weight has the magnitude `max`. `round` fills the bytes from the weights times a
+    /// factor, and gives their sum.
+    fn round_row(&mut self, row: usize, max: f32, round: impl FnOnce(f32, &mut [i8]) -> i32) -> Result<()> {
         if !max.is_finite() {
             return Err(corrupt!("a weight of row {row} is not a finite number"));
         }
@@ -76,13 +83,7 @@ impl Int8Matrix {
             self.data.resize((row + 1) * lines, Line::zeroed());
         }
         let bytes: &mut [i8] = bytemuck::cast_slice_mut(&mut self.data[row * lines..(row + 1) * lines]);
-        let mut sum = 0;
-        for (byte, weight) in bytes.iter_mut().zip(weights) {
-            let rounded = round_small(weight * inverse);
-            *byte = rounded as i8;
-            sum += rounded;
-        }
-        self.sums[row] = sum;
+        self.sums[row] = round(inverse, &mut bytes[..self.cols]);
         Ok(())
     }
 
@@ -160,28 +161,6 @@ mod tests {
         let step = 50.0 / 7.0 / 127.0;
         assert!(back.iter().zip(&weights).all(|(ours, weight)| (ours - weight).abs() <= step * 0.501));
         assert_eq!(matrix.sum(1), matrix.row(1).iter().map(|byte| i32::from(*byte)).sum::<i32>());
-    }
-
-    #[test]
-    fn halves_are_rounded_as_their_singles_are() {
-        for cols in [1, 7, 64, 131] {
-            for scale in [1e-6, 1.0, 500.0] {
-                let weights: Vec<f32> = (0..cols).map(|i| ((i * 37 % 100) as f32 - 50.0) * scale).collect();
-                let halves: Vec<u16> = weights.iter().map(|weight| halves::from_single(*weight)).collect();
-                let singles: Vec<f32> = halves.iter().map(|half| halves::to_single(*half)).collect();
-                let bytes: Vec<u8> = halves.iter().flat_map(|half| half.to_le_bytes()).collect();
-                let mut matrix = Int8Matrix::unfilled(2, cols).unwrap();
-                matrix.put_row(0, &singles).unwrap();
-                matrix.put_half_row(1, &bytes).unwrap();
-                assert_eq!(matrix.row(0), matrix.row(1));
-                assert_eq!((matrix.scale(0), matrix.sum(0)), (matrix.scale(1), matrix.sum(1)));
-            }
-        }
-        let mut matrix = Int8Matrix::unfilled(1, 2).unwrap();
-        for odd in [0x7c00u16, 0xfc00, 0x7e00] {
-            let bytes = [[0, 0], odd.to_le_bytes()].concat();
-            assert_eq!(matrix.put_half_row(0, &bytes).unwrap_err().code(), "corrupt_file");
-        }
     }
 
     #[test]

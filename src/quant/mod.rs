@@ -6,6 +6,7 @@ pub mod absmean;
 pub mod blocks;
 pub mod dense;
 pub mod fill;
+mod half_rows;
 pub mod halves;
 pub mod hf_packed;
 pub mod hidden;

@@ -2,7 +2,7 @@
 //! own maximum and rounding it leaves scalar.
 
 /// 1.5 · 2²³: the floats beside it are whole numbers, so that adding it rounds to one, half to even.
-const WHOLE: f32 = 12_582_912.0;
+pub(super) const WHOLE: f32 = 12_582_912.0;
 
 /// Rounds to the nearest whole number, half to even. `value` is less than 2²² in magnitude.
 #[inline(always)]

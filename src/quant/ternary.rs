@@ -207,11 +207,8 @@ impl TernaryMatrix {
         let bytes = self.bytes_to_slab(first / SLAB_ROWS);
         for (stream, from) in (0..cols).step_by(stream_cols).enumerate() {
             let columns = from..cols.min(from + stream_cols);
-            let [a, b, c, d] = codes.map(|row| row[columns.clone()].chunks(CHUNK_COLS));
-            let steps = bytes[place.base + stream * place.stream_stride..].chunks_mut(2 * CHUNK_COLS);
-            for ((((out, a), b), c), d) in steps.zip(a).zip(b).zip(c).zip(d) {
-                pack(out, [a, b, c, d]);
-            }
+            let out = &mut bytes[place.base + stream * place.stream_stride..];
+            pack(out, codes.map(|row| &row[columns.clone()]));
         }
     }
 
@@ -248,23 +245,20 @@ impl TernaryMatrix {
     }
 }
 
-/// Packs the codes of four rows, of up to [`CHUNK_COLS`] columns, into a byte a column.
-#[inline(always)]
-fn pack(out: &mut [u8], [a, b, c, d]: [&[u8]; QUAD_ROWS]) {
-    let joined = |a: u8, b: u8, c: u8, d: u8| a & 3 | (b & 3) << 2 | (c & 3) << 4 | d << 6;
-    // The common case has a length that is known, for the compiler to use vectors.
-    if let (Some(out), Some(a), Some(b), Some(c), Some(d)) = (
-        out.first_chunk_mut::<CHUNK_COLS>(),
-        a.first_chunk::<CHUNK_COLS>(),
-        b.first_chunk::<CHUNK_COLS>(),
-        c.first_chunk::<CHUNK_COLS>(),
-        d.first_chunk::<CHUNK_COLS>(),
-    ) {
-        *out = std::array::from_fn(|i| joined(a[i], b[i], c[i], d[i]));
-        return;
+/// Packs the codes of four rows of a stream into a byte a column, in every other chunk of `out`.
+fn pack(out: &mut [u8], rows: [&[u8]; QUAD_ROWS]) {
+    let joined = |[a, b, c, d]: [u8; QUAD_ROWS]| a & 3 | (b & 3) << 2 | (c & 3) << 4 | d << 6;
+    let steps = out.as_chunks_mut::<{ 2 * CHUNK_COLS }>().0;
+    let [a, b, c, d] = rows.map(|row| row.as_chunks::<CHUNK_COLS>());
+    let whole = a.0.len();
+    for ((((out, a), b), c), d) in steps.iter_mut().zip(a.0).zip(b.0).zip(c.0).zip(d.0) {
+        let chunk: [u8; CHUNK_COLS] = std::array::from_fn(|i| joined([a[i], b[i], c[i], d[i]]));
+        out[..CHUNK_COLS].copy_from_slice(&chunk);
     }
-    for (i, out) in out[..a.len()].iter_mut().enumerate() {
-        *out = joined(a[i], b[i], c[i], d[i]);
+    if let Some(out) = steps.get_mut(whole) {
+        for (i, out) in out[..a.1.len()].iter_mut().enumerate() {
+            *out = joined([a.1[i], b.1[i], c.1[i], d.1[i]]);
+        }
     }
 }
 
