@@ -461,6 +461,8 @@ export interface ModelStats {
 	gpu?: { dispatches: number; submits: number; bytesRead: number };
 	/** How long loading took (milliseconds) and how much was read (bytes). */
 	load: { duration: number; bytes: number };
+	/** How many times the device was lost and the model was loaded onto another one, or onto the same one again. */
+	rebuilds: number;
 	/** Finished generations. */
 	generations: number;
 	/** Prompt tokens of all finished generations. */

@@ -43,6 +43,8 @@ export interface InspectReport {
 export interface WasmLoader {
 	beginFile(name: string, size?: number): void;
 	push(bytes: Uint8Array): void;
+	/** Called between pushes: a promise where a GPU has to catch up before the next one. */
+	catchUp(): Promise<void> | undefined;
 	endFile(): void;
 	/** Leaves out the rest of the open file, whose header was read; what follows can only be inspected. */
 	skipRest(): void;
@@ -98,6 +100,8 @@ export interface WasmGenerationOptions {
 	ignoreEos?: boolean;
 	/** The result is a text of its own, as an answer is, and does not continue the prompt's. */
 	newText?: boolean;
+	/** Tokens of the result that an earlier run gave, before its device was lost. They are not given again. */
+	generated?: readonly number[];
 }
 
 export type WasmStep =
