@@ -4,7 +4,7 @@ use safetensors::{Dtype, SafeTensors};
 use sterna::quant::i2_s::{self, I2sLayout};
 use sterna::quant::{
     DenseEncoding, DenseMatrix, Int8Matrix, KernelScales, Matrix, Scales, TernaryBlocks, TernaryFill,
-    TernaryMatrix, absmean, hf_packed, hidden, mlx2,
+    TernaryMatrix, TernaryRows, absmean, hf_packed, hidden, mlx2,
 };
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
@@ -248,6 +248,31 @@ fn rows_of_halves_are_rounded_as_their_singles_are() {
                 let mut bytes = bytes.clone();
                 bytes[2 * place..][..2].copy_from_slice(&odd.to_le_bytes());
                 assert_eq!(matrix.put_half_row(0, &bytes).unwrap_err().code(), "corrupt_file");
+            }
+        }
+    }
+}
+
+#[test]
+fn gathered_rows_give_the_matrix_that_single_rows_give() {
+    for (rows, cols) in [(1, 1), (4, 16), (7, 100), (8, 64), (13, 130), (130, 257), (256, 512), (300, 1000)] {
+        let codes: Vec<u8> =
+            (0..rows * cols).map(|i| ((i as u32).wrapping_mul(2_654_435_761) >> 13) as u8 & 3).collect();
+        // How far apart rows come that lie side by side: quarters of a matrix, halves of a head.
+        for step in [1, 2, 4, 64] {
+            let mut gathered = TernaryRows::new(rows, cols).unwrap();
+            let mut single = TernaryMatrix::unfilled(rows, cols, Scales::Tensor(1.0)).unwrap();
+            for row in (0..step).flat_map(|first| (first..rows).step_by(step)) {
+                let codes = &codes[row * cols..][..cols];
+                gathered.next_row().copy_from_slice(codes);
+                gathered.put(row);
+                single.put_row(row, codes);
+            }
+            assert_eq!(gathered.finish().bytes(), single.bytes(), "{rows} × {cols}, {step} apart");
+            let mut back = vec![0; cols];
+            for (row, codes) in codes.chunks_exact(cols).enumerate() {
+                single.read_row(row, &mut back);
+                assert_eq!(back, codes, "row {row} of {rows} × {cols}");
             }
         }
     }

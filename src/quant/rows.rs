@@ -87,36 +87,3 @@ impl TernaryRows {
         self.gathered = 0;
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, cases: 64, ..Default::default() })]
-        #[test]
-        fn rows_in_any_order_give_the_matrix_that_single_rows_give(
-            rows in 1usize..150,
-            cols in 1usize..200,
-            // How far apart rows come that lie side by side.
-            step in 1usize..20,
-            seed in any::<u32>(),
-        ) {
-            let codes: Vec<u8> = (0..rows * cols)
-                .map(|i| ((i as u32).wrapping_mul(2_654_435_761).wrapping_add(seed) >> 13) as u8 & 3)
-                .collect();
-            let order = (0..step).flat_map(|first| (first..rows).step_by(step));
-            let mut gathered = TernaryRows::new(rows, cols).unwrap();
-            let mut single = TernaryMatrix::unfilled(rows, cols, Scales::Tensor(1.0)).unwrap();
-            for row in order {
-                let codes = &codes[row * cols..][..cols];
-                gathered.next_row().copy_from_slice(codes);
-                gathered.put(row);
-                single.put_row(row, codes);
-            }
-            let gathered = gathered.finish();
-            prop_assert_eq!(gathered.bytes(), single.bytes());
-        }
-    }
-}

@@ -245,20 +245,19 @@ impl TernaryMatrix {
     }
 }
 
-/// Packs the codes of four rows of a stream into a byte a column, in every other chunk of `out`.
+/// Packs the codes of four rows of a stream into a byte a column, in every other chunk of `out`, which holds all of
+/// them.
 fn pack(out: &mut [u8], rows: [&[u8]; QUAD_ROWS]) {
     let joined = |[a, b, c, d]: [u8; QUAD_ROWS]| a & 3 | (b & 3) << 2 | (c & 3) << 4 | d << 6;
-    let steps = out.as_chunks_mut::<{ 2 * CHUNK_COLS }>().0;
+    // The other quad's half of the last chunk may be the end of the matrix.
+    let mut steps = out.chunks_mut(2 * CHUNK_COLS);
     let [a, b, c, d] = rows.map(|row| row.as_chunks::<CHUNK_COLS>());
-    let whole = a.0.len();
-    for ((((out, a), b), c), d) in steps.iter_mut().zip(a.0).zip(b.0).zip(c.0).zip(d.0) {
+    for ((((a, b), c), d), out) in a.0.iter().zip(b.0).zip(c.0).zip(d.0).zip(steps.by_ref()) {
         let chunk: [u8; CHUNK_COLS] = std::array::from_fn(|i| joined([a[i], b[i], c[i], d[i]]));
         out[..CHUNK_COLS].copy_from_slice(&chunk);
     }
-    if let Some(out) = steps.get_mut(whole) {
-        for (i, out) in out[..a.1.len()].iter_mut().enumerate() {
-            *out = joined([a.1[i], b.1[i], c.1[i], d.1[i]]);
-        }
+    for (i, out) in steps.next().into_iter().flatten().take(a.1.len()).enumerate() {
+        *out = joined([a.1[i], b.1[i], c.1[i], d.1[i]]);
     }
 }
 
