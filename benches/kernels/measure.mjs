@@ -143,7 +143,9 @@ export function measureLayer(engines, { name: what, context, kv, tokens }, round
 		}
 	}
 	return samples.map(({ name, layer, products, attention }) => {
-		const [layerMs, productsMs, attentionMs] = [layer, products, attention].map((list) => quantile(list, 0.25));
+		const [layerMs, productsMs, attentionMs] = [layer, products, attention].map((list) =>
+			quantile(list, 0.25),
+		);
 		return {
 			engine: name,
 			what,
