@@ -3,8 +3,8 @@
 use safetensors::{Dtype, SafeTensors};
 use sterna::quant::i2_s::{self, I2sLayout};
 use sterna::quant::{
-    DenseEncoding, DenseMatrix, KernelScales, Matrix, Scales, TernaryBlocks, TernaryFill, TernaryMatrix,
-    absmean, hf_packed, hidden, mlx2,
+    DenseEncoding, DenseMatrix, Int8Matrix, KernelScales, Matrix, Scales, TernaryBlocks, TernaryFill,
+    TernaryMatrix, TernaryRows, absmean, hf_packed, hidden, mlx2,
 };
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
@@ -49,12 +49,12 @@ fn decoded(matrix: &Matrix) -> Vec<f32> {
 fn from_blocks(encoding: TernaryBlocks, bytes: &[u8]) -> TernaryMatrix {
     let (block, block_bytes) = encoding.block();
     let mut fill = TernaryFill::new(ROWS, COLS, block).unwrap();
-    let (mut codes, mut scales) = (vec![0; COLS], vec![0.0; COLS / block]);
+    let mut scales = vec![0.0; COLS / block];
     let rows = bytes.chunks_exact(COLS / block * block_bytes);
     assert_eq!(rows.len(), ROWS, "{encoding:?}");
     for (row, bytes) in rows.enumerate() {
-        encoding.decode_row(bytes, &mut codes, &mut scales);
-        fill.put(row, &mut codes, &scales).unwrap();
+        encoding.decode_row(bytes, fill.next_row(), &mut scales);
+        fill.put(row, &scales).unwrap();
     }
     fill.finish()
 }
@@ -121,9 +121,9 @@ fn code_3_of_q2_0_is_plus_two() {
     let mut block = vec![0x00, 0x3c]; // d = 1
     block.extend([0b11_10_01_00; 16]);
     let mut fill = TernaryFill::new(1, 64, 64).unwrap();
-    let (mut codes, mut scales) = (vec![0; 64], [0.0]);
-    TernaryBlocks::Q2_0G64.decode_row(&block, &mut codes, &mut scales);
-    fill.put(0, &mut codes, &scales).unwrap();
+    let mut scales = [0.0];
+    TernaryBlocks::Q2_0G64.decode_row(&block, fill.next_row(), &mut scales);
+    fill.put(0, &scales).unwrap();
     let values = decoded(&Matrix::Ternary(fill.finish()));
     assert!(values.chunks_exact(4).all(|values| values == [-1.0, 0.0, 1.0, 2.0]));
 }
@@ -222,4 +222,58 @@ fn absmean_rounds_half_to_even_around_the_mean() {
 
     master.bytes_mut()[..4].copy_from_slice(&f32::NAN.to_le_bytes());
     assert_eq!(absmean::quantize(&master).unwrap_err().code(), "corrupt_file");
+}
+
+#[test]
+fn rows_of_halves_are_rounded_as_their_singles_are() {
+    for cols in [1, 2, 15, 16, 17, 31, 64, 100, 2561] {
+        for scale in [6e-8, 1e-5, 1.0, 600.0] {
+            // Every sign, subnormal halves, ties and equal magnitudes among them.
+            let weights = (0..cols).map(|i| ((i * 37 % 211) as f32 - 105.0) * scale);
+            let bytes: Vec<u8> =
+                weights.flat_map(|weight| half::f16::from_f32(weight).to_le_bytes()).collect();
+            let mut singles = vec![0.0; cols];
+            DenseEncoding::F16.decode(&bytes, &mut singles);
+            let mut matrix = Int8Matrix::unfilled(2, cols).unwrap();
+            matrix.put_row(0, &singles).unwrap();
+            matrix.put_half_row(1, &bytes).unwrap();
+            assert_eq!(matrix.row(0), matrix.row(1), "{cols} columns of {scale}");
+            assert_eq!((matrix.scale(0), matrix.sum(0)), (matrix.scale(1), matrix.sum(1)));
+            let scale = matrix.scale(0);
+            let inverse = if scale >= f32::MIN_POSITIVE { 1.0 / scale } else { 0.0 };
+            let wanted: Vec<i8> = singles.iter().map(|x| (x * inverse).round_ties_even() as i8).collect();
+            assert_eq!(matrix.row(0)[..cols], wanted);
+            assert!(matrix.row(0)[cols..].iter().all(|byte| *byte == 0));
+            for (place, odd) in [(0, 0x7c00u16), (cols - 1, 0xfc00), (cols / 2, 0x7e01)] {
+                let mut bytes = bytes.clone();
+                bytes[2 * place..][..2].copy_from_slice(&odd.to_le_bytes());
+                assert_eq!(matrix.put_half_row(0, &bytes).unwrap_err().code(), "corrupt_file");
+            }
+        }
+    }
+}
+
+#[test]
+fn gathered_rows_give_the_matrix_that_single_rows_give() {
+    for (rows, cols) in [(1, 1), (4, 16), (7, 100), (8, 64), (13, 130), (130, 257), (256, 512), (300, 1000)] {
+        let codes: Vec<u8> =
+            (0..rows * cols).map(|i| ((i as u32).wrapping_mul(2_654_435_761) >> 13) as u8 & 3).collect();
+        // How far apart rows come that lie side by side: quarters of a matrix, halves of a head.
+        for step in [1, 2, 4, 64] {
+            let mut gathered = TernaryRows::new(rows, cols).unwrap();
+            let mut single = TernaryMatrix::unfilled(rows, cols, Scales::Tensor(1.0)).unwrap();
+            for row in (0..step).flat_map(|first| (first..rows).step_by(step)) {
+                let codes = &codes[row * cols..][..cols];
+                gathered.next_row().copy_from_slice(codes);
+                gathered.put(row);
+                single.put_row(row, codes);
+            }
+            assert_eq!(gathered.finish().bytes(), single.bytes(), "{rows} × {cols}, {step} apart");
+            let mut back = vec![0; cols];
+            for (row, codes) in codes.chunks_exact(cols).enumerate() {
+                single.read_row(row, &mut back);
+                assert_eq!(back, codes, "row {row} of {rows} × {cols}");
+            }
+        }
+    }
 }

@@ -179,7 +179,7 @@ fn a_rounded_embedding_keeps_the_perplexity() {
 #[test]
 fn rounded_keys_and_values_keep_the_perplexity() {
     let Perplexity { ids, perplexity, .. } = reference().perplexity;
-    for kv_format in [KvFormat::F32, KvFormat::F16, KvFormat::Q8] {
+    for kv_format in [KvFormat::F32, KvFormat::F16, KvFormat::Q16, KvFormat::Q8] {
         let change = perplexity_with(EngineOptions { kv_format, ..exact() }, &ids) / perplexity - 1.0;
         assert!(change.abs() < 0.01, "{kv_format:?}: {change:+.4}");
     }
@@ -281,4 +281,54 @@ fn wrong_requests_are_refused_and_the_engine_stays_usable() {
     assert_eq!(engine.apply_chat_template(&[], for_answer()).unwrap_err().code(), "invalid_argument");
     let case = &reference().cases[2];
     assert_eq!(generate(&mut engine, &case.prompt_ids, &greedy()).text, case.greedy_text);
+}
+
+#[test]
+fn a_generation_goes_on_in_another_engine_as_it_would_have_gone_on_in_the_first() {
+    let message: Message =
+        serde_json::from_value(serde_json::json!({ "role": "user", "content": "Who are you?" })).unwrap();
+    let mut first = engine();
+    let prompt = first.encode_chat(&[message], for_answer()).unwrap();
+    let sampled = GenerationOptions {
+        temperature: Some(1.2),
+        top_p: Some(0.95),
+        repetition_penalty: Some(1.1),
+        seed: Some(3),
+        ..Default::default()
+    };
+    for (options, max_tokens) in [(greedy(), 30), (sampled, 30)] {
+        let options = GenerationOptions { max_tokens: Some(max_tokens), ignore_eos: true, ..options };
+        let whole = generate(&mut first, &prompt, &options);
+        // A stop string that begins before the place where the generation is continued.
+        let middle = whole.text.char_indices().nth(whole.text.chars().count() / 2).unwrap().0;
+        let stop = whole.text[middle..].chars().take(4).collect::<String>();
+        let stopping = GenerationOptions { stop: vec![stop], ..options.clone() };
+        let stopped = generate(&mut first, &prompt, &stopping);
+        for (options, wanted) in [(&options, &whole), (&stopping, &stopped)] {
+            for given in [1, wanted.ids.len() / 2, wanted.ids.len() - 1] {
+                let (given, rest) = wanted.ids.split_at(given);
+                let options = GenerationOptions { generated: given.to_vec(), ..options.clone() };
+                let mut other = engine();
+                other.start_generation(prompt.clone(), &options).unwrap();
+                let (mut ids, mut text) = (Vec::new(), String::new());
+                let usage = loop {
+                    match now(other.step()).unwrap() {
+                        Step::Prefill { .. } => {}
+                        Step::Token { id, text: delta } => {
+                            ids.push(id);
+                            text += &delta;
+                        }
+                        Step::Done { text: rest, usage, .. } => {
+                            text += &rest;
+                            break usage;
+                        }
+                    }
+                };
+                assert_eq!(ids, rest);
+                assert!(wanted.text.ends_with(&text), "{text:?} of {:?}", wanted.text);
+                assert_eq!(usage.prompt_tokens, prompt.len());
+                assert_eq!(usage.completion_tokens, wanted.ids.len());
+            }
+        }
+    }
 }

@@ -107,6 +107,7 @@ gpu_test! {
             min_p: 0.0,
             repetition_penalty: 1.0,
             seed: 5,
+            drawn: 0,
         };
         let mut cases = vec![plain.clone(), SamplerOptions { repetition_penalty: 1.7, ..plain.clone() }];
         for (top_k, top_p, min_p) in [
@@ -114,7 +115,8 @@ gpu_test! {
             (50, 0.8, 0.02), (1, 1.0, 0.0), (VOCABULARY * 2, 0.95, 0.0),
         ] {
             for (temperature, repetition_penalty) in [(1.0, 1.0), (0.6, 1.3), (2.5, 1.0)] {
-                cases.push(SamplerOptions { temperature, top_k, top_p, min_p, repetition_penalty, seed: 5 });
+                let filters = SamplerOptions { temperature, top_k, top_p, min_p, repetition_penalty, ..plain.clone() };
+                cases.push(filters);
             }
         }
         let (mut same, mut all) = (0, 0);
@@ -145,6 +147,7 @@ gpu_test! {
             min_p: 0.0,
             repetition_penalty: 1.0,
             seed: 11,
+            drawn: 0,
         };
         let draws = 600;
         let ids = chosen_by_gpu(&gpu, &options, &[], &vec![row; draws]).await;
@@ -164,6 +167,7 @@ gpu_test! {
                 min_p: 0.0,
                 repetition_penalty: 1.0,
                 seed: 1,
+                drawn: 0,
             };
             for row in [vec![f32::NAN; VOCABULARY], vec![f32::NEG_INFINITY; VOCABULARY]] {
                 let ids = chosen_by_gpu(&gpu, &options, &[], &[row]).await;

@@ -62,6 +62,7 @@ fn run(gpu: &Gpu, model: &Transformer<Gpu>, ids: &[u32]) -> [f64; 2] {
         min_p: 0.0,
         repetition_penalty: 1.0,
         seed: 0,
+        drawn: 0,
     };
     let mut cache = gpu.new_cache(model.cache_shape(KvFormat::F16)).unwrap();
     let mut sampler = gpu.new_sampler(greedy, &[], model.config().vocab_size).unwrap();

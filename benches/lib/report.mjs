@@ -41,18 +41,26 @@ function modelTable({ name, fileBytes, layers, vocab, format, embedding, read, e
 	};
 }
 
+/** A model's loads, each with what it is called. */
+const loadsOf = ({ engines, stored, fileBytes }) => [
+	...engines.map(({ name, load }) => ({ engine: name, load })),
+	...(stored
+		? [{ engine: "sterna, from storage", load: { ...stored, mbPerSecond: fileBytes / stored.ms / 1e3 } }]
+		: []),
+];
+
 function loadTable(models) {
 	return {
 		title: "Loading",
 		columns: ["model", "engine", "seconds", "MB/s", "most memory of the tab", "of the file", "weights"],
-		rows: models.flatMap(({ name, fileBytes, engines }) =>
-			engines.map(({ name: engine, load }) => [
-				name,
+		rows: models.flatMap((model) =>
+			loadsOf(model).map(({ engine, load }) => [
+				model.name,
 				engine,
 				number(load.ms / 1000),
 				number(load.mbPerSecond),
 				mib(load.peakBytes),
-				times(load.peakBytes && load.peakBytes / fileBytes),
+				times(load.peakBytes && load.peakBytes / model.fileBytes),
 				mib(load.weightBytes),
 			]),
 		),

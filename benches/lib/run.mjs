@@ -6,10 +6,14 @@ import { describeMachine, keepBusy } from "./machine.mjs";
 import { givenModel, syntheticModels } from "./models.mjs";
 import { measureRounds } from "./rounds.mjs";
 import { serve } from "./server.mjs";
+import { measureStored } from "./stored.mjs";
 import { summariseEngine, summariseReads } from "./summary.mjs";
 
 /** Tokens that the contexts hold at least. */
 const CONTEXT = 512;
+
+/** Loads from storage. */
+const STORED_ROUNDS = 3;
 
 const say = (text) => console.error(text);
 
@@ -19,6 +23,14 @@ async function measureModel(model, { server, reader, plan }) {
 	const wanted = await enginesOf({ ...plan, peer: plan.peer && model.peer }, server);
 	const contextLength = Math.max(CONTEXT, plan.prompt + 1, plan.tokens + 2);
 	const engines = [];
+	const { name, fileBytes } = model;
+	say(`${name}: from storage`);
+	const stored = await measureStored(wanted[0], server, {
+		url,
+		fileBytes,
+		contextLength,
+		rounds: STORED_ROUNDS,
+	});
 	try {
 		for (const engine of wanted) {
 			say(`${model.name}: ${engine.name} loads`);
@@ -40,9 +52,10 @@ async function measureModel(model, { server, reader, plan }) {
 			...engines.filter(({ refusal }) => refusal),
 			...[...failures].map(([index, refusal]) => ({ name: running[index].name, refusal })),
 		];
-		const { name, fileBytes, what, headIsEmbedding } = model;
+		const { what, headIsEmbedding } = model;
 		return {
 			...{ name, fileBytes, ...what, headIsEmbedding },
+			stored,
 			read: summariseReads(reads),
 			engines: results,
 			refusals: refused.map(({ name, refusal }) => ({ name, refusal })),

@@ -14,6 +14,17 @@ export async function load({ base, url, options }) {
 	return { ms, memory, engine: { device, adapter, kernel, threads } };
 }
 
+/** Loads a model that is kept in the browser's storage, from there where it is, and lets go of it. */
+export async function loadStored({ base, url, options }) {
+	const { loadModel } = await import(`${base}index.js`);
+	const begin = performance.now();
+	const stored = await loadModel(url, { ...options, cache: { required: true } });
+	const ms = performance.now() - begin;
+	const { memory } = await stored.stats();
+	await stored.dispose();
+	return { ms, memory };
+}
+
 /** A text of `tokens` tokens, with the one that begins a sequence; the next `salt` gives one that begins otherwise. */
 export async function promptText({ tokens, salt }) {
 	const letter = (_, i) => String.fromCharCode(97 + ((salt * 7 + 3 * i * i + 5 * i) % 26));

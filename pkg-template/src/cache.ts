@@ -1,7 +1,7 @@
 // The public view of stored models: what there is, how much room it takes, and getting rid of it.
 
 import { InvalidArgumentError } from "./errors.js";
-import { Entry } from "./store/entry.js";
+import { type CheckStored, checkHere } from "./store/check.js";
 import { allStores } from "./store/open-store.js";
 import { type Store, type Stored, slotOf } from "./store/store.js";
 import type { CachedFile, CachedModel, CacheReport } from "./types.js";
@@ -79,37 +79,14 @@ function ofSource(all: Located[], source: string): Located[] {
 	);
 }
 
-/** Checks the blocks of a stored file; gives how many bytes are damaged. */
-async function damagedBytes(
-	located: Located,
-	signal: AbortSignal | undefined,
-	onBytes: (bytes: number) => void,
-) {
-	const { store, name, state } = located;
-	const release = await store.locks.acquire(store.lockName(slotOf(name)), "shared", signal);
-	try {
-		const volume = await store.backend.read(name);
-		const entry = volume && (await Entry.open(name, volume, store.checksum, "read"));
-		let damaged = 0;
-		try {
-			for (const { index, length } of state.blocks.values()) {
-				signal?.throwIfAborted();
-				if (!(await entry?.read(index))) damaged += length;
-				onBytes(length);
-			}
-		} finally {
-			await volume?.close();
-		}
-		return damaged;
-	} finally {
-		await release();
-	}
-}
-
 const VERIFY_RULES = { source: ofType("string"), signal: abortSignal, onProgress: ofType("function") };
 
-/** What is stored of models on this device, for this site. */
-export const cache = {
+/**
+ * What is stored of models on this device, for this site.
+ *
+ * @param check checks what is stored for the whole site
+ */
+export const cacheWith = (check: CheckStored) => ({
 	/** The models of which files are stored, also of loads that broke off; the latest first. */
 	async list(): Promise<CachedModel[]> {
 		const models = new Map<string, Located[]>();
@@ -174,17 +151,29 @@ export const cache = {
 		const all = await locateAll();
 		const files = (source === undefined ? all : ofSource(all, source)).filter(isFile);
 		const totalBytes = files.reduce((sum, located) => sum + storedBytes(located), 0);
-		const report: CacheReport = { files: files.length, bytes: totalBytes, damaged: [] };
 		let doneBytes = 0;
-		for (const located of files) {
-			const { model, name } = located.state.head;
-			const bytes = await damagedBytes(located, signal, (count) => {
-				doneBytes += count;
-				onProgress?.({ doneBytes, totalBytes });
-			});
-			if (bytes > 0) report.damaged.push({ source: model, file: name, bytes });
-		}
-		return report;
+		const onEvent = (bytes: number) => {
+			doneBytes += bytes;
+			onProgress?.({ doneBytes, totalBytes });
+		};
+		const damagedIn = async (located: Located[], check: CheckStored) => {
+			const names = located.map(({ store, name }) => ({ backend: store.backend.kind, name }));
+			const bytes = names.length > 0 ? await check(names, { signal, onEvent }) : [];
+			return located.map(({ state: { head } }, i) => ({
+				source: head.model,
+				file: head.name,
+				bytes: bytes[i]!,
+			}));
+		};
+		// What lies in this thread's memory nobody else can see.
+		const isHere = ({ store }: Located) => store.backend.kind === "memory";
+		const here = await damagedIn(files.filter(isHere), checkHere);
+		const there = await damagedIn(
+			files.filter((located) => !isHere(located)),
+			check,
+		);
+		const damaged = [...here, ...there].filter(({ bytes }) => bytes > 0);
+		return { files: files.length, bytes: totalBytes, damaged };
 	},
 
 	/**
@@ -208,7 +197,7 @@ export const cache = {
 			}),
 		);
 	},
-};
+});
 
-/** The type of {@link cache}. */
-export type Cache = typeof cache;
+/** What is stored of models. */
+export type Cache = ReturnType<typeof cacheWith>;

@@ -63,7 +63,10 @@ export interface EngineHost {
 
 /** A loaded model. Long calls wait for their turn; the others do not. */
 export interface Engine {
+	/** Changes when the device is lost and another one takes its place. */
 	readonly info: ModelInfo;
+	/** Calls `listener` when {@link info} has changed. */
+	watchInfo(listener: (info: ModelInfo) => void): void;
 	generate(
 		prompt: Prompt,
 		options: WasmGenerationOptions,

@@ -1,15 +1,15 @@
 // The package's entry in browsers.
 
 import { browserPlatform } from "./browser-platform.js";
+import { type Cache, cacheWith } from "./cache.js";
 import type { EngineHost } from "./engine.js";
 import { UnsupportedBrowserError } from "./errors.js";
 import { estimateIn, loadModelIn, type Surroundings } from "./load-model.js";
 import type { ModelLoad } from "./model-load.js";
 import type { Estimate, EstimateOptions, LoadOptions, ModelSource } from "./types.js";
-import { workerHost } from "./worker/client.js";
+import { workerCheck, workerHost } from "./worker/client.js";
 import { moduleWorker, scriptUrl } from "./worker/module-worker.js";
 
-export { cache } from "./cache.js";
 export * from "./exports.js";
 
 const createWorker = () =>
@@ -20,6 +20,11 @@ const createWorker = () =>
 		() => new Worker(new URL("./worker.js", import.meta.url), { type: "module", name: "sterna" }),
 	);
 
+const workerUrl = scriptUrl("worker.js", import.meta.url);
+
+/** What is stored of models on this device, for this site. */
+export const cache: Cache = cacheWith(workerCheck(createWorker, workerUrl));
+
 async function host({ worker = true }: LoadOptions): Promise<EngineHost> {
 	if (!worker) {
 		const { localHost } = await import("./local-host.js");
@@ -28,7 +33,7 @@ async function host({ worker = true }: LoadOptions): Promise<EngineHost> {
 	if (typeof Worker !== "function") {
 		throw new UnsupportedBrowserError("There are no Web Workers here: set 'worker: false'.");
 	}
-	return workerHost(createWorker, scriptUrl("worker.js", import.meta.url));
+	return workerHost(createWorker, workerUrl);
 }
 
 const surroundings: Surroundings = {

@@ -5,7 +5,7 @@ import { type Checkpoint, type CheckpointFile, refusal, type SideFile } from "./
 import { sniff } from "./files/sniff.js";
 import type { ProgressMeter } from "./progress.js";
 import type { WasmLoader } from "./wasm-api.js";
-import { yieldToEventLoop } from "./yield.js";
+import { Turns, yieldToEventLoop } from "./yield.js";
 
 /** Pushes a side file. */
 export function pushSideFile(loader: WasmLoader, { name, bytes }: SideFile): void {
@@ -26,6 +26,7 @@ export async function pushWeights(
 ): Promise<void> {
 	const { size, pieces } = await file.open(signal);
 	let isBegun = false;
+	const turns = new Turns();
 	for await (const piece of pieces) {
 		if (!isBegun) {
 			const format = sniff(piece);
@@ -34,8 +35,9 @@ export async function pushWeights(
 			isBegun = true;
 		}
 		loader.push(piece);
+		await loader.catchUp();
 		if (await onPiece(piece.length)) return;
-		await yieldToEventLoop();
+		await turns.take();
 		throwIfAborted(signal);
 	}
 	if (!isBegun) throw new CorruptFileError(`${file.name} is empty: get the file again.`);

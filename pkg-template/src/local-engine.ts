@@ -4,6 +4,7 @@
 import type { CallContext, Engine, EvaluationKind, Prompt } from "./engine.js";
 import {
 	AbortedError,
+	DeviceLostError,
 	InvalidArgumentError,
 	OutOfMemoryError,
 	type SternaError,
@@ -44,47 +45,80 @@ class Stopwatch {
 	}
 }
 
+/** A model that was loaded, and what it runs in. */
+export interface LoadedModel {
+	instance: Instance;
+	team: Team;
+	model: WasmModel;
+	/** What was tried before its device. */
+	fallbacks: Fallback[];
+	/** Bytes that were read, and milliseconds that it took. */
+	load: ModelStats["load"];
+}
+
+/** Loads the model once more, onto another device. */
+export type Reload = (signal: AbortSignal) => Promise<LoadedModel>;
+
+/** How many times a call goes on after its device was lost: a device that is lost again and again is of no use. */
+const MAX_REBUILDS = 2;
+
+function describe({ model, fallbacks }: LoadedModel): ModelInfo {
+	const { memory: _, gpu: __, rejectedKernels, ...info } = model.info();
+	const rejected = rejectedKernels.map((reason): Fallback => ({ device: "webgpu", reason }));
+	return { ...info, fallbacks: [...fallbacks, ...rejected] };
+}
+
 /** A loaded model in this thread. */
 export class LocalEngine implements Engine {
-	readonly info: ModelInfo;
-	readonly #model: WasmModel;
-	readonly #instance: Instance;
+	#info: ModelInfo;
+	#loaded: LoadedModel;
+	readonly #reload: Reload | undefined;
 	readonly #stats: Omit<ModelStats, "memory" | "gpu">;
 	readonly #queue = new JobQueue();
-	readonly #team: Team;
-	readonly #endThreads: () => void;
+	#endThreads = () => {};
+	#onInfo: ((info: ModelInfo) => void) | undefined;
+	/** Why nothing works any more. */
 	#lost: SternaError | undefined;
+	/** Why the next computation has to get another device first. */
+	#deviceLost: SternaError | undefined;
 
-	constructor(
-		instance: Instance,
-		team: Team,
-		model: WasmModel,
-		load: ModelStats["load"],
-		fallbacks: Fallback[],
-	) {
-		this.#instance = instance;
-		this.#model = model;
-		this.#team = team;
-		this.#stats = { load, generations: 0, promptTokens: 0, completionTokens: 0 };
+	/** @param reload gets the model again when its device is lost; left out where it cannot be got */
+	constructor(loaded: LoadedModel, reload: Reload | undefined) {
+		this.#loaded = loaded;
+		this.#reload = reload;
+		this.#stats = { load: loaded.load, generations: 0, promptTokens: 0, completionTokens: 0, rebuilds: 0 };
+		this.#info = describe(loaded);
+		this.#guard(loaded);
+	}
+
+	get info(): ModelInfo {
+		return this.#info;
+	}
+
+	watchInfo(listener: (info: ModelInfo) => void): void {
+		this.#onInfo = listener;
+	}
+
+	/** Ends the model's threads when its instance is lost. */
+	#guard({ instance, team }: LoadedModel): void {
 		// Holds on to the threads only: a model that its user has forgotten can still be collected and freed.
 		this.#endThreads = () => team.terminate();
 		instance.onLost(this.#endThreads);
-		const { memory: _, gpu: __, rejectedKernels, ...info } = model.info();
-		const rejected = rejectedKernels.map((reason): Fallback => ({ device: "webgpu", reason }));
-		this.info = { ...info, fallbacks: [...fallbacks, ...rejected] };
 	}
 
 	/** Calls into wasm; after a trap, in this model or in another of its instance, every call fails as that one did. */
 	#call<T>(use: (model: WasmModel) => T): T {
-		const lost = this.#lost ?? this.#instance.lost;
+		const { instance, model } = this.#loaded;
+		const lost = this.#lost ?? instance.lost;
 		if (lost) throw lost;
 		try {
-			return use(this.#model);
+			return use(model);
 		} catch (error) {
-			const known = this.#instance.explain(error);
-			if (known.code === "internal" || known.code === "device_lost") {
+			const known = instance.explain(error);
+			if (known.code === "device_lost") this.#deviceLost = known;
+			if (known.code === "internal") {
 				this.#lost = known;
-				if (!this.#instance.lost) this.#endThreads();
+				if (!instance.lost) this.#endThreads();
 			}
 			throw known;
 		}
@@ -102,6 +136,50 @@ export class LocalEngine implements Engine {
 				throw error;
 			});
 		}
+	}
+
+	/** Does work that can go on, or begin anew, on another device when its device is lost. */
+	async #surviving<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+		for (let rebuilds = 0; ; rebuilds += 1) {
+			if (this.#deviceLost) await this.#rebuild(this.#deviceLost, signal);
+			try {
+				return await work();
+			} catch (error) {
+				if (!this.#deviceLost || rebuilds === MAX_REBUILDS) throw error;
+			}
+		}
+	}
+
+	/** Loads the model onto another device. */
+	async #rebuild(lost: SternaError, signal: AbortSignal): Promise<void> {
+		if (!this.#reload) throw lost;
+		let loaded: LoadedModel;
+		try {
+			loaded = await this.#reload(signal);
+		} catch (error) {
+			throwIfAborted(signal);
+			throw new DeviceLostError(`${lost.message}. Loading it once more failed: ${(error as Error).message}`, {
+				cause: error,
+			});
+		}
+		const old = this.#loaded;
+		const info = describe(loaded);
+		if (!isSameModel(old, this.#info, loaded, info)) {
+			loaded.model.free();
+			await loaded.team.end();
+			throw new DeviceLostError(
+				`${lost.message}. It was not replaced by itself, since the files have changed since they were loaded.`,
+			);
+		}
+		old.instance.offLost(this.#endThreads);
+		this.#loaded = loaded;
+		this.#guard(loaded);
+		this.#deviceLost = undefined;
+		this.#stats.rebuilds += 1;
+		this.#info = info;
+		this.#onInfo?.(info);
+		if (!old.instance.lost) old.model.free();
+		await old.team.end();
 	}
 
 	#promptIds(prompt: Prompt): Uint32Array {
@@ -130,27 +208,35 @@ export class LocalEngine implements Engine {
 			const ids = this.#promptIds(prompt);
 			await abortsInTime(stop);
 			const newText = prompt.kind === "messages";
-			this.#call((model) => model.startGeneration(ids, { ...options, newText }));
 			const tokenIds: number[] = [];
 			let text = "";
 			const emit = (delta: Delta) => {
 				text += delta.text;
 				onEvent?.(delta);
 			};
-			for (;;) {
-				await yieldToEventLoop();
+			const generate = async () => {
+				// On another device than before, the tokens so far are run again and not given again.
+				const generated = [...tokenIds];
+				this.#call((model) => model.startGeneration(ids, { ...options, newText, generated }));
+				for (;;) {
+					await yieldToEventLoop();
+					throwIfAborted(stop, text);
+					const step = await this.#finished((model) => model.step());
+					if (step.kind === "token") {
+						watch.token();
+						tokenIds.push(step.id);
+						emit({ text: step.text, tokenId: step.id });
+					}
+					if (step.kind === "done") {
+						if (step.text) emit({ text: step.text });
+						return this.#finish(step, text, tokenIds, watch);
+					}
+				}
+			};
+			return this.#surviving(stop, generate).catch((error) => {
 				throwIfAborted(stop, text);
-				const step = await this.#finished((model) => model.step());
-				if (step.kind === "token") {
-					watch.token();
-					tokenIds.push(step.id);
-					emit({ text: step.text, tokenId: step.id });
-				}
-				if (step.kind === "done") {
-					if (step.text) emit({ text: step.text });
-					return this.#finish(step, text, tokenIds, watch);
-				}
-			}
+				throw error;
+			});
 		});
 	}
 
@@ -176,19 +262,21 @@ export class LocalEngine implements Engine {
 		return this.#queue.run(signal, async (stop) => {
 			const ids = typeof input === "string" ? this.#call((model) => model.tokenize(input, true)) : input;
 			await abortsInTime(stop);
-			this.#call((model) => model.startEvaluation(ids, kind));
-			const size = kind === "nll" ? Math.max(ids.length - 1, 0) : ids.length * this.info.config.vocabSize;
-			const values = allocate(size);
-			let filled = 0;
-			for (;;) {
-				await yieldToEventLoop();
-				throwIfAborted(stop);
-				const step = await this.#finished((model) => model.evaluateStep());
-				values.set(step.values, filled);
-				filled += step.values.length;
-				onEvent?.({ done: step.done, total: step.total });
-				if (step.done >= step.total) return values;
-			}
+			return this.#surviving(stop, async () => {
+				this.#call((model) => model.startEvaluation(ids, kind));
+				const size = kind === "nll" ? Math.max(ids.length - 1, 0) : ids.length * this.info.config.vocabSize;
+				const values = allocate(size);
+				let filled = 0;
+				for (;;) {
+					await yieldToEventLoop();
+					throwIfAborted(stop);
+					const step = await this.#finished((model) => model.evaluateStep());
+					values.set(step.values, filled);
+					filled += step.values.length;
+					onEvent?.({ done: step.done, total: step.total });
+					if (step.done >= step.total) return values;
+				}
+			});
 		});
 	}
 
@@ -211,17 +299,26 @@ export class LocalEngine implements Engine {
 
 	async stats(): Promise<ModelStats> {
 		const { memory, gpu } = this.#call((model) => model.info());
-		return { ...this.#stats, memory: { ...memory, wasm: this.#instance.memory.buffer.byteLength }, gpu };
+		const wasm = this.#loaded.instance.memory.buffer.byteLength;
+		return { ...this.#stats, memory: { ...memory, wasm }, gpu };
 	}
 
 	async dispose(): Promise<void> {
 		await this.#queue.close(new AbortedError("The model was disposed of."));
-		this.#instance.offLost(this.#endThreads);
+		const { instance, model, team } = this.#loaded;
+		instance.offLost(this.#endThreads);
 		// What a trap left is not touched; what a lost GPU left is.
-		if (this.#lost?.code === "internal" || this.#instance.lost) return;
-		this.#model.free();
-		await this.#team.end();
+		if (this.#lost || instance.lost) return;
+		model.free();
+		await team.end();
 	}
+}
+
+/** Whether what was loaded anew is what was loaded before, as far as can be told. */
+function isSameModel(old: LoadedModel, oldInfo: ModelInfo, loaded: LoadedModel, info: ModelInfo): boolean {
+	return (
+		old.load.bytes === loaded.load.bytes && JSON.stringify(oldInfo.config) === JSON.stringify(info.config)
+	);
 }
 
 /** Lets an abort through that came while the thread was busy, before an error of the input is told. */

@@ -15,7 +15,7 @@ import { openSource } from "./files/open.js";
 import type { SourceSpec } from "./files/source.js";
 import type { Instance } from "./instances.js";
 import { feedCheckpoint } from "./loading.js";
-import { LocalEngine } from "./local-engine.js";
+import { type LoadedModel, LocalEngine, type Reload } from "./local-engine.js";
 import type { Platform } from "./platform.js";
 import { ProgressMeter } from "./progress.js";
 import { Team } from "./threads/team.js";
@@ -53,12 +53,35 @@ const DEVICE_CODES: readonly SternaErrorCode[] = ["unsupported_browser", "out_of
 async function load(
 	platform: Platform,
 	source: SourceSpec,
-	{ device, ...options }: EngineLoadOptions,
+	options: EngineLoadOptions,
 	{ signal, gate, onEvent }: LoadContext,
 ): Promise<Engine> {
+	const loaded = await loadAnywhere(platform, source, options, signal, new ProgressMeter(onEvent, gate));
+	return new LocalEngine(loaded, reloader(platform, source, options));
+}
+
+/**
+ * How a model is loaded once more, for when its device is lost; `undefined` where its bytes were given, which only
+ * for that would have to be kept.
+ */
+function reloader(platform: Platform, source: SourceSpec, options: EngineLoadOptions): Reload | undefined {
+	if (source.kind === "bytes") return undefined;
+	const { cache, ...access } = options.access;
+	// What was stored is what was loaded, whatever the server has by now.
+	const again = { ...options, access: { ...access, cache: cache && { ...cache, revalidate: false } } };
+	return (signal) => loadAnywhere(platform, source, again, signal, new ProgressMeter(undefined));
+}
+
+/** Loads a model onto the first device that can. */
+async function loadAnywhere(
+	platform: Platform,
+	source: SourceSpec,
+	{ device, ...options }: EngineLoadOptions,
+	signal: AbortSignal | undefined,
+	meter: ProgressMeter,
+): Promise<LoadedModel> {
 	const start = performance.now();
 	throwIfAborted(signal);
-	const meter = new ProgressMeter(onEvent, gate);
 	const fallbacks: Fallback[] = [];
 	const devices = candidates(device);
 	const isChoice = devices.length > 1;
@@ -89,7 +112,7 @@ interface Attempt {
 	start: number;
 }
 
-async function loadOnGpu(attempt: Attempt): Promise<Engine> {
+async function loadOnGpu(attempt: Attempt): Promise<LoadedModel> {
 	const { wasmUrl: _, threads: __, access: ___, powerPreference, ...options } = attempt.options;
 	throwIfAborted(attempt.signal);
 	const found = await lookForGpu(powerPreference);
@@ -103,7 +126,7 @@ async function loadOnGpu(attempt: Attempt): Promise<Engine> {
 	return loadInto(attempt, { instance, threads: 1, access, checkpoint, create });
 }
 
-async function loadOnCpu(attempt: Attempt): Promise<Engine> {
+async function loadOnCpu(attempt: Attempt): Promise<LoadedModel> {
 	const { wasmUrl: _, threads: wanted, access: __, powerPreference: ___, ...options } = attempt.options;
 	throwIfAborted(attempt.signal);
 	const { instance, threads, access, checkpoint } = await open(attempt, wanted);
@@ -148,12 +171,12 @@ async function createLoader(instance: Instance, create: () => Promise<WasmLoader
 }
 
 /** Whatever happens, nothing stays open: another device may be tried with the same files. */
-async function loadInto(attempt: Attempt, means: Means): Promise<Engine> {
+async function loadInto(attempt: Attempt, means: Means): Promise<LoadedModel> {
 	try {
-		const engine = await fill(attempt, means);
+		const loaded = await fill(attempt, means);
 		await means.access.tidy();
 		attempt.meter.enter("ready");
-		return engine;
+		return loaded;
 	} finally {
 		await means.checkpoint.close?.();
 	}
@@ -162,7 +185,7 @@ async function loadInto(attempt: Attempt, means: Means): Promise<Engine> {
 async function fill(
 	{ platform, start, fallbacks, signal, meter }: Attempt,
 	{ instance, threads, checkpoint, create }: Means,
-): Promise<Engine> {
+): Promise<LoadedModel> {
 	const loader = await createLoader(instance, create);
 	let team: Team | undefined;
 	let bytes: number;
@@ -191,5 +214,5 @@ async function fill(
 		throw known;
 	}
 	const duration = performance.now() - start;
-	return new LocalEngine(instance, team, model, { bytes, duration }, fallbacks);
+	return { instance, team, model, fallbacks, load: { bytes, duration } };
 }

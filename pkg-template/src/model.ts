@@ -76,15 +76,17 @@ function checkMessages(call: string, messages: readonly Message[]): Message[] {
  * unless the error's code is `internal`. After {@link Model.dispose} every call fails.
  */
 export class Model implements AsyncDisposable {
-	/** What the model is: shape, context length, tokenizer, defaults. */
-	readonly info: ModelInfo;
 	readonly #engine: Engine;
 	#isDisposed = false;
 
 	/** @internal */
 	constructor(engine: Engine) {
 		this.#engine = engine;
-		this.info = engine.info;
+	}
+
+	/** What the model is: shape, context length, tokenizer, defaults, device. */
+	get info(): ModelInfo {
+		return this.#engine.info;
 	}
 
 	/**

@@ -1,15 +1,19 @@
 // The package's entry in Node: in-process, and paths are sources too. Types and documentation are those of
 // `index.ts`.
 
+import { type Cache, cacheWith } from "./cache.js";
 import { InvalidArgumentError } from "./errors.js";
 import { estimateIn, loadModelIn, type Surroundings } from "./load-model.js";
 import { localHost } from "./local-host.js";
 import type { ModelLoad } from "./model-load.js";
 import { nodePlatform } from "./node-platform.js";
+import { checkHere } from "./store/check.js";
 import type { Estimate, EstimateOptions, LoadOptions, ModelSource } from "./types.js";
 
-export { cache } from "./cache.js";
 export * from "./exports.js";
+
+/** What is stored of models: nothing, in Node. */
+export const cache: Cache = cacheWith(checkHere);
 
 const surroundings: Surroundings = { hasFileSystem: true, host };
 

@@ -1,11 +1,11 @@
 // The wasm module's interface, as the crate's `web` module exports it. Everything that this package knows
 // about the engine is here, so that the rest can be tested against a fake.
 
-import type { Message, ModelConfig } from "./types.js";
+import type { KvCacheFormat, Message, ModelConfig } from "./types.js";
 
 export interface LoaderOptions {
 	contextLength?: number;
-	kvCache?: "f32" | "f16" | "q8";
+	kvCache?: KvCacheFormat;
 	activations?: "auto" | "int8" | "float";
 	embedding?: "auto" | "file" | "f16" | "q8" | "q4";
 	i2sLayout?: "x86" | "arm";
@@ -43,6 +43,8 @@ export interface InspectReport {
 export interface WasmLoader {
 	beginFile(name: string, size?: number): void;
 	push(bytes: Uint8Array): void;
+	/** Called between pushes: a promise where a GPU has to catch up before the next one. */
+	catchUp(): Promise<void> | undefined;
 	endFile(): void;
 	/** Leaves out the rest of the open file, whose header was read; what follows can only be inspected. */
 	skipRest(): void;
@@ -60,7 +62,7 @@ export interface WasmLoader {
 export interface WasmModelInfo {
 	config: ModelConfig;
 	contextLength: number;
-	kvCache: "f32" | "f16" | "q8";
+	kvCache: KvCacheFormat;
 	hasTokenizer: boolean;
 	hasChatTemplate: boolean;
 	specialTokens: { bos?: number; eos: number[] };
@@ -98,6 +100,8 @@ export interface WasmGenerationOptions {
 	ignoreEos?: boolean;
 	/** The result is a text of its own, as an answer is, and does not continue the prompt's. */
 	newText?: boolean;
+	/** Tokens of the result that an earlier run gave, before its device was lost. They are not given again. */
+	generated?: readonly number[];
 }
 
 export type WasmStep =

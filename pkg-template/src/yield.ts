@@ -21,3 +21,18 @@ const schedule: (resume: Continue) => void =
 export function yieldToEventLoop(): Promise<void> {
 	return new Promise(schedule);
 }
+
+/** How long a thread may be busy before the event loop gets a turn, in milliseconds: half a frame. */
+const TURN_INTERVAL = 8;
+
+/** Gives the event loop its turns in work whose steps are shorter than one is worth. */
+export class Turns {
+	#last = performance.now();
+
+	/** Resolves at once, or after a turn where the last one was long ago. */
+	async take(): Promise<void> {
+		if (performance.now() - this.#last < TURN_INTERVAL) return;
+		await yieldToEventLoop();
+		this.#last = performance.now();
+	}
+}

@@ -125,6 +125,15 @@ impl CheckpointReader {
         self.remember(result)
     }
 
+    /// Bytes of the open file up to the end of the next tensor, where it is known: who pushes no more at once can
+    /// take each tensor before the next one takes memory.
+    pub fn until_tensor_end(&self) -> Option<u64> {
+        match &self.open.as_ref()?.body {
+            Body::Data(walk) => walk.until_tensor_end(),
+            _ => None,
+        }
+    }
+
     /// Ends the open file.
     ///
     /// # Errors

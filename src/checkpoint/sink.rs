@@ -190,8 +190,13 @@ impl Sink for Rounding {
 
     fn take(&mut self, units: &[u8]) -> Result<()> {
         for row in units.chunks_exact(self.row_bytes) {
-            self.encoding.decode(row, &mut self.values);
             let to = self.order.destination(self.next);
+            self.next += 1;
+            if let (Rounded::Int8(matrix), DenseEncoding::F16) = (&mut self.kept, self.encoding) {
+                matrix.put_half_row(to, row)?;
+                continue;
+            }
+            self.encoding.decode(row, &mut self.values);
             match &mut self.kept {
                 Rounded::Int8(matrix) => matrix.put_row(to, &self.values)?,
                 Rounded::Int4(matrix) => matrix.put_row(to, &self.values)?,
@@ -204,7 +209,6 @@ impl Sink for Rounding {
                     DenseEncoding::F16.encode(&self.values, matrix.row_mut(to));
                 }
             }
-            self.next += 1;
         }
         Ok(())
     }
@@ -281,7 +285,8 @@ impl Floats {
                 self.kept = Kept::Codes(TernaryFill::new(self.rows, self.cols, hidden::GROUP)?);
             }
             if let Kept::Codes(fill) = &mut self.kept {
-                fill.put(row, &mut self.codes, &self.scales)?;
+                fill.next_row().copy_from_slice(&self.codes);
+                fill.put(row, &self.scales)?;
             }
             return Ok(());
         }
@@ -292,7 +297,7 @@ impl Floats {
     /// Puts the rows so far back into floats; the values are the same.
     fn turn_dense(&mut self) -> Result<&mut DenseMatrix> {
         let mut matrix = DenseMatrix::zeroed(self.rows, self.cols, self.encoding)?;
-        if let Kept::Codes(fill) = &self.kept {
+        if let Kept::Codes(fill) = &mut self.kept {
             for row in (0..self.next).map(|row| self.order.destination(row)) {
                 fill.decode_row(row, &mut self.codes, &mut self.values);
                 self.encoding.encode(&self.values, matrix.row_mut(row));

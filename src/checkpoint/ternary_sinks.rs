@@ -5,7 +5,8 @@ use super::sink::{Sink, Value};
 use crate::Result;
 use crate::error::corrupt;
 use crate::quant::i2_s::{self, I2sLayout};
-use crate::quant::{Matrix, Scales, TernaryBlocks, TernaryFill, TernaryMatrix, hf_packed, mlx2};
+use crate::quant::ternary::QUAD_ROWS;
+use crate::quant::{Matrix, Scales, TernaryBlocks, TernaryFill, TernaryRows, hf_packed, mlx2};
 
 /// Rows of blocks with a scale each.
 pub(super) struct Blocks {
@@ -14,7 +15,6 @@ pub(super) struct Blocks {
     order: RowOrder,
     next: usize,
     row_bytes: usize,
-    codes: Vec<u8>,
     scales: Vec<f32>,
 }
 
@@ -27,7 +27,6 @@ impl Blocks {
             order,
             next: 0,
             row_bytes: cols / codes * bytes,
-            codes: vec![0; cols],
             scales: vec![0.0; cols / codes],
         })
     }
@@ -40,8 +39,8 @@ impl Sink for Blocks {
 
     fn take(&mut self, units: &[u8]) -> Result<()> {
         for row in units.chunks_exact(self.row_bytes) {
-            self.encoding.decode_row(row, &mut self.codes, &mut self.scales);
-            self.fill.put(self.order.destination(self.next), &mut self.codes, &self.scales)?;
+            self.encoding.decode_row(row, self.fill.next_row(), &mut self.scales);
+            self.fill.put(self.order.destination(self.next), &self.scales)?;
             self.next += 1;
         }
         Ok(())
@@ -54,32 +53,46 @@ impl Sink for Blocks {
 
 /// `I2_S`: blocks over the flat tensor, which may straddle rows, then a scale.
 pub(super) struct I2S {
-    matrix: TernaryMatrix,
+    rows: TernaryRows,
     layout: I2sLayout,
     order: RowOrder,
     next: usize,
-    /// Codes of the row that is not complete.
-    row: Vec<u8>,
+    /// Codes that the next row has so far.
+    column: usize,
     scale: f32,
 }
 
 impl I2S {
     pub fn new(rows: usize, cols: usize, order: RowOrder, layout: I2sLayout) -> Result<Self> {
-        let matrix = TernaryMatrix::unfilled(rows, cols, Scales::Tensor(1.0))?;
-        Ok(Self { matrix, layout, order, next: 0, row: Vec::with_capacity(cols), scale: f32::NAN })
+        let rows = TernaryRows::new(rows, cols)?;
+        Ok(Self { rows, layout, order, next: 0, column: 0, scale: f32::NAN })
     }
 
-    fn take_codes(&mut self, mut codes: &[u8]) {
-        let cols = self.matrix.cols();
-        while !codes.is_empty() {
-            let taken = (cols - self.row.len()).min(codes.len());
-            self.row.extend_from_slice(&codes[..taken]);
-            codes = &codes[taken..];
-            if self.row.len() == cols {
-                self.matrix.put_row(self.order.destination(self.next), &self.row);
-                self.row.clear();
-                self.next += 1;
-            }
+    fn take_block(&mut self, block: &[u8; i2_s::BLOCK_BYTES]) {
+        if let Some(codes) = self.rows.next_row()[self.column..].first_chunk_mut() {
+            i2_s::decode(self.layout, block, codes);
+            self.advance(i2_s::BLOCK_CODES);
+            return;
+        }
+        let mut codes = [0u8; i2_s::BLOCK_CODES];
+        i2_s::decode(self.layout, block, &mut codes);
+        let mut left = &codes[..];
+        // The last block of a tensor ends with its last row.
+        while !left.is_empty() && self.next < self.rows.rows() {
+            let room = &mut self.rows.next_row()[self.column..];
+            let taken = room.len().min(left.len());
+            room[..taken].copy_from_slice(&left[..taken]);
+            left = &left[taken..];
+            self.advance(taken);
+        }
+    }
+
+    fn advance(&mut self, codes: usize) {
+        self.column += codes;
+        if self.column == self.rows.cols() {
+            self.rows.put(self.order.destination(self.next));
+            self.column = 0;
+            self.next += 1;
         }
     }
 }
@@ -92,92 +105,104 @@ impl Sink for I2S {
     }
 
     fn take(&mut self, units: &[u8]) -> Result<()> {
-        let mut codes = [0u8; i2_s::BLOCK_CODES];
         for block in units.as_chunks::<{ i2_s::BLOCK_BYTES }>().0 {
-            if self.next == self.matrix.rows() {
+            if self.next == self.rows.rows() {
                 self.scale = i2_s::scale(block);
             } else {
-                i2_s::decode(self.layout, block, &mut codes);
-                self.take_codes(&codes);
+                self.take_block(block);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Value> {
+        if !self.scale.is_finite() {
+            return Err(corrupt!("its scale is {}", self.scale));
+        }
+        let mut matrix = self.rows.finish();
+        matrix.set_scales(Scales::Tensor(self.scale));
+        Ok(Value::Matrix(Matrix::Ternary(matrix)))
+    }
+}
+
+/// Packed `U8` of Hugging Face: four rows, a quarter of the matrix apart, in each row of bytes.
+pub(super) struct Packed {
+    rows: TernaryRows,
+    /// Rows of bytes so far.
+    next: usize,
+    /// Rows of bytes that were not decoded yet: as many as there are rows of a quarter that share bytes.
+    gathered: Vec<u8>,
+}
+
+impl Packed {
+    pub fn new(rows: usize, cols: usize) -> Result<Self> {
+        let gathered = Vec::with_capacity(QUAD_ROWS * cols);
+        Ok(Self { rows: TernaryRows::new(rows, cols)?, next: 0, gathered })
+    }
+
+    /// Decodes what was gathered, quarter by quarter.
+    fn decode(&mut self) {
+        let cols = self.rows.cols();
+        let quarter_rows = self.rows.rows() / hf_packed::ROWS_PER_BYTE;
+        for quarter in 0..hf_packed::ROWS_PER_BYTE {
+            for (row, packed) in self.gathered.chunks_exact(cols).enumerate() {
+                hf_packed::decode(packed, quarter, self.rows.next_row());
+                self.rows.put(quarter * quarter_rows + self.next + row);
+            }
+        }
+        self.next += self.gathered.len() / cols;
+        self.gathered.clear();
+    }
+}
+
+impl Sink for Packed {
+    fn unit(&self) -> usize {
+        self.rows.cols()
+    }
+
+    fn take(&mut self, units: &[u8]) -> Result<()> {
+        for packed in units.chunks_exact(self.rows.cols()) {
+            self.gathered.extend_from_slice(packed);
+            if self.gathered.len() == QUAD_ROWS * packed.len() {
+                self.decode();
             }
         }
         Ok(())
     }
 
     fn finish(mut self: Box<Self>) -> Result<Value> {
-        if !self.scale.is_finite() {
-            return Err(corrupt!("its scale is {}", self.scale));
-        }
-        self.matrix.set_scales(Scales::Tensor(self.scale));
-        Ok(Value::Matrix(Matrix::Ternary(self.matrix)))
-    }
-}
-
-/// Packed `U8` of Hugging Face: four rows, a quarter of the matrix apart, in each row of bytes.
-pub(super) struct Packed {
-    matrix: TernaryMatrix,
-    next: usize,
-    codes: Vec<u8>,
-}
-
-impl Packed {
-    pub fn new(rows: usize, cols: usize) -> Result<Self> {
-        let matrix = TernaryMatrix::unfilled(rows, cols, Scales::Tensor(1.0))?;
-        Ok(Self { matrix, next: 0, codes: vec![0; cols] })
-    }
-}
-
-impl Sink for Packed {
-    fn unit(&self) -> usize {
-        self.matrix.cols()
-    }
-
-    fn take(&mut self, units: &[u8]) -> Result<()> {
-        let quarter_rows = self.matrix.rows() / hf_packed::ROWS_PER_BYTE;
-        for packed in units.chunks_exact(self.matrix.cols()) {
-            for quarter in 0..hf_packed::ROWS_PER_BYTE {
-                hf_packed::decode(packed, quarter, &mut self.codes);
-                self.matrix.put_row(quarter * quarter_rows + self.next, &self.codes);
-            }
-            self.next += 1;
-        }
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>) -> Result<Value> {
-        Ok(Value::Matrix(Matrix::Ternary(self.matrix)))
+        self.decode();
+        Ok(Value::Matrix(Matrix::Ternary(self.rows.finish())))
     }
 }
 
 /// Codes of MLX; scales and biases are tensors of their own.
 pub(super) struct Mlx {
-    matrix: TernaryMatrix,
+    rows: TernaryRows,
     next: usize,
-    codes: Vec<u8>,
 }
 
 impl Mlx {
     pub fn new(rows: usize, cols: usize) -> Result<Self> {
-        let matrix = TernaryMatrix::unfilled(rows, cols, Scales::Tensor(1.0))?;
-        Ok(Self { matrix, next: 0, codes: vec![0; cols] })
+        Ok(Self { rows: TernaryRows::new(rows, cols)?, next: 0 })
     }
 }
 
 impl Sink for Mlx {
     fn unit(&self) -> usize {
-        self.matrix.cols() / 4
+        self.rows.cols() / 4
     }
 
     fn take(&mut self, units: &[u8]) -> Result<()> {
         for words in units.chunks_exact(self.unit()) {
-            mlx2::decode(words, &mut self.codes);
-            self.matrix.put_row(self.next, &self.codes);
+            mlx2::decode(words, self.rows.next_row());
+            self.rows.put(self.next);
             self.next += 1;
         }
         Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<Value> {
-        Ok(Value::Matrix(Matrix::Ternary(self.matrix)))
+        Ok(Value::Matrix(Matrix::Ternary(self.rows.finish())))
     }
 }

@@ -69,6 +69,11 @@ impl Walk {
         Ok(completed)
     }
 
+    /// Bytes up to the end of the tensor that comes next, or is being read.
+    pub fn until_tensor_end(&self) -> Option<u64> {
+        self.next.as_ref().map(|job| job.offset + job.bytes - self.position)
+    }
+
     /// Checks that all data came, `received` bytes of the file in all.
     pub fn finish(self, received: u64) -> Result<()> {
         match received < self.end {

@@ -22,6 +22,9 @@ pub struct EngineOptions {
 /// Context length where neither the caller nor a shorter model limits it.
 pub const DEFAULT_CONTEXT: usize = 4096;
 
+/// Bytes that a device may be given before it is waited for.
+const MOST_IN_FLIGHT: usize = 64 << 20;
+
 /// Takes the files of one checkpoint, piece by piece.
 pub struct Loader<B: Backend> {
     reader: CheckpointReader,
@@ -34,6 +37,8 @@ struct Uploader<B: Backend> {
     backend: B,
     builder: WeightsBuilder<B::Matrix, B::Vector>,
     weight_bytes: usize,
+    /// Bytes that were given to the device since it was last waited for.
+    in_flight: usize,
     /// The rows so far of a matrix that comes in parts.
     rows: Vec<B::Matrix>,
 }
@@ -46,12 +51,14 @@ impl<B: Backend> Loader<B> {
             return Err(invalid!("contextLength must be at least 1"));
         }
         options.read.part_bytes = B::PART_BYTES;
+        options.kv_format = backend.kv_format(options.kv_format);
         Ok(Self {
             reader: CheckpointReader::new(options.read.clone()),
             uploader: Uploader {
                 backend,
                 builder: WeightsBuilder::default(),
                 weight_bytes: 0,
+                in_flight: 0,
                 rows: Vec::new(),
             },
             options,
@@ -81,9 +88,32 @@ impl<B: Backend> Loader<B> {
 
     /// # Errors
     /// As [`CheckpointReader::push`] and the backend's uploads.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
-        self.reader.push(bytes)?;
-        self.uploader.upload(self.reader.take_tensors())
+    pub fn push(&mut self, mut bytes: &[u8]) -> Result<()> {
+        loop {
+            // A tensor goes to the device before the next one takes memory. An empty one ends with the next byte.
+            let left = bytes.len() as u64;
+            let until_end = self.reader.until_tensor_end().map_or(left, |end| end.clamp(1.min(left), left));
+            let (now, later) = bytes.split_at(until_end as usize);
+            self.reader.push(now)?;
+            self.uploader.upload(self.reader.take_tensors())?;
+            if later.is_empty() {
+                return Ok(());
+            }
+            bytes = later;
+        }
+    }
+
+    /// The device, when it has been given so much that it should be [waited](Backend::settle) for before more is
+    /// pushed: what it has not taken yet is held in memory.
+    pub fn device_to_wait_for(&mut self) -> Option<B>
+    where
+        B: Clone,
+    {
+        if self.uploader.in_flight < MOST_IN_FLIGHT {
+            return None;
+        }
+        self.uploader.in_flight = 0;
+        Some(self.uploader.backend.clone())
     }
 
     /// # Errors
@@ -132,6 +162,7 @@ impl<B: Backend> Uploader<B> {
             let value = match value {
                 Tensor::Matrix(matrix) => {
                     self.weight_bytes += matrix.resident_bytes();
+                    self.in_flight += matrix.resident_bytes();
                     self.rows.push(self.backend.upload_matrix(matrix)?);
                     if more_rows {
                         continue;

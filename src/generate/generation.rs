@@ -86,8 +86,12 @@ impl GenerationContext<'_> {
 
 /// A running generation.
 pub struct Generation<B: Backend> {
-    prompt: Vec<u32>,
+    /// What is run before a token is chosen: the prompt and, of a generation that is continued, its tokens so far.
+    given: Vec<u32>,
+    /// How many of them are the prompt.
+    prompt: usize,
     cached: usize,
+    /// Tokens of the result, those of an earlier run among them.
     generated: usize,
     max_tokens: usize,
     context_length: usize,
@@ -127,15 +131,16 @@ impl<B: Backend> Generation<B> {
         prompt: Vec<u32>,
         options: &GenerationOptions,
         context: &GenerationContext<'_>,
-        detokenizer: Option<Detokenizer>,
+        mut detokenizer: Option<Detokenizer>,
         model: &Transformer<B>,
         session: &mut Session<B>,
     ) -> Result<Self> {
         if prompt.is_empty() {
             return Err(invalid!("the prompt is empty: give at least one token, or some text"));
         }
-        if prompt.len() >= context.context_length {
-            return Err(context.overflow(prompt.len()));
+        let (prompt_tokens, generated) = (prompt.len(), options.generated.len());
+        if prompt_tokens + generated >= context.context_length {
+            return Err(context.overflow(prompt_tokens + generated));
         }
         if detokenizer.is_none() && !options.stop.is_empty() {
             return Err(invalid!(
@@ -143,16 +148,24 @@ impl<B: Backend> Generation<B> {
             ));
         }
         let sampling = options.sampler(context.defaults)?;
-        let sampler = model.backend().new_sampler(sampling, &prompt, model.config().vocab_size)?;
+        let mut given = prompt;
+        given.extend(&options.generated);
+        let sampler = model.backend().new_sampler(sampling, &given, model.config().vocab_size)?;
+        let mut stop = StopMatcher::new(options.stop.clone());
+        if let Some(detokenizer) = &mut detokenizer {
+            // What was given is not given again, but what was held back comes with what follows.
+            options.generated.iter().for_each(|id| drop(stop.push(&detokenizer.push(*id))));
+        }
         let mut stop_tokens = options.stop_tokens.clone();
         if !options.ignore_eos {
             stop_tokens.extend(&context.special.eos);
         }
         let max_tokens = options.max_tokens.or(context.defaults.max_new_tokens);
         Ok(Self {
-            cached: session.keep_prefix(&prompt),
-            prompt,
-            generated: 0,
+            cached: session.keep_prefix(&given).min(prompt_tokens),
+            given,
+            prompt: prompt_tokens,
+            generated,
             max_tokens: max_tokens.map_or(usize::MAX, |max| max as usize),
             context_length: context.context_length,
             stop_tokens,
@@ -161,7 +174,7 @@ impl<B: Backend> Generation<B> {
             last: None,
             seen: VecDeque::new(),
             detokenizer,
-            stop: StopMatcher::new(options.stop.clone()),
+            stop,
             state: State::Prefill,
         })
     }
@@ -180,10 +193,10 @@ impl<B: Backend> Generation<B> {
 
     async fn prefill(&mut self, model: &Transformer<B>, session: &mut Session<B>) -> Result<Step> {
         let from = session.tokens().len();
-        let total = self.prompt.len();
+        let total = self.given.len();
         let to = total.min(from + B::PREFILL_CHUNK);
         let rows = if to == total { LogitRows::Last } else { LogitRows::None };
-        match session.run(model, &self.prompt[from..to], rows)? {
+        match session.run(model, &self.given[from..to], rows)? {
             None => model.backend().settle().await?,
             Some(logits) => {
                 self.choose(model, logits, to - from);
@@ -223,7 +236,7 @@ impl<B: Backend> Generation<B> {
     /// Whether the token after the chosen ones may be wanted.
     fn may_run_ahead(&self) -> bool {
         let generated = self.generated + self.chosen.len();
-        generated < self.max_tokens && self.prompt.len() + generated < self.context_length
+        generated < self.max_tokens && self.prompt + generated < self.context_length
     }
 
     /// Takes a chosen token into the text.
@@ -235,7 +248,7 @@ impl<B: Backend> Generation<B> {
         }
         let text = self.detokenizer.as_mut().map(|detokenizer| detokenizer.push(id)).unwrap_or_default();
         let released = self.stop.push(&text);
-        let full = self.prompt.len() + self.generated >= self.context_length;
+        let full = self.prompt + self.generated >= self.context_length;
         if released.stop.is_some() {
             self.finish(FinishReason::Stop, released.stop, None);
         } else if self.generated >= self.max_tokens || full {
@@ -260,10 +273,10 @@ impl<B: Backend> Generation<B> {
             stop_sequence: stop_sequence.clone(),
             stop_token: *stop_token,
             usage: Usage {
-                prompt_tokens: self.prompt.len(),
+                prompt_tokens: self.prompt,
                 completion_tokens: self.generated,
                 cached_tokens: self.cached,
-                total_tokens: self.prompt.len() + self.generated,
+                total_tokens: self.prompt + self.generated,
             },
         }
     }

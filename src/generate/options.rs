@@ -34,6 +34,9 @@ pub struct GenerationOptions {
     /// The result is a text of its own, as an answer in a chat is, and not the continuation of the
     /// prompt's: a space that the tokenizer puts in front of every text is not part of it.
     pub new_text: bool,
+    /// Tokens of the result that an earlier run of the same generation has given: they are run with the prompt, and
+    /// what follows them is given.
+    pub generated: Vec<u32>,
 }
 
 impl GenerationOptions {
@@ -49,6 +52,7 @@ impl GenerationOptions {
             min_p: self.min_p.or(defaults.min_p).unwrap_or(0.0),
             repetition_penalty: self.repetition_penalty.or(defaults.repetition_penalty).unwrap_or(1.0),
             seed: self.seed.unwrap_or(0),
+            drawn: self.generated.len() as u64,
         };
         check("temperature", options.temperature, 0.0..=100.0)?;
         check("topP", options.top_p, 0.0..=1.0)?;

@@ -15,6 +15,8 @@ pub struct SamplerOptions {
     pub min_p: f32,
     pub repetition_penalty: f32,
     pub seed: u64,
+    /// How many draws of the seed were made before: those of a generation that is continued.
+    pub drawn: u64,
 }
 
 /// A seeded sampler. The same seed, options and logits give the same tokens on every platform.
@@ -36,7 +38,7 @@ struct Candidate {
 
 impl Sampler {
     pub fn new(options: SamplerOptions) -> Self {
-        let draws = UniformDraws::new(options.seed);
+        let draws = UniformDraws::new(&options);
         Self { options, draws, seen: HashSet::new(), candidates: Vec::new() }
     }
 
@@ -150,8 +152,11 @@ impl Sampler {
 pub struct UniformDraws(Pcg64Mcg);
 
 impl UniformDraws {
-    pub fn new(seed: u64) -> Self {
-        Self(Pcg64Mcg::seed_from_u64(seed))
+    /// Those that the options leave.
+    pub fn new(options: &SamplerOptions) -> Self {
+        let mut generator = Pcg64Mcg::seed_from_u64(options.seed);
+        generator.advance(options.drawn.into());
+        Self(generator)
     }
 
     /// The next number.
@@ -194,6 +199,7 @@ mod tests {
             min_p: 0.0,
             repetition_penalty: 1.0,
             seed: 7,
+            drawn: 0,
         }
     }
 
@@ -275,6 +281,17 @@ mod tests {
         };
         assert_eq!(run(1), run(1));
         assert_ne!(run(1), run(2));
+    }
+
+    #[test]
+    fn a_continued_sampler_draws_what_the_first_one_would_have_drawn() {
+        let logits = vec![0.0; 1000];
+        let mut whole = Sampler::new(options());
+        let ids: Vec<u32> = (0..20).map(|_| whole.sample(&mut logits.clone())).collect();
+        for drawn in [1, 7, 19] {
+            let mut rest = Sampler::new(SamplerOptions { drawn: drawn as u64, ..options() });
+            assert_eq!(rest.sample(&mut logits.clone()), ids[drawn]);
+        }
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Fills a [`TernaryMatrix`] row by row as a file streams in, and finds the coarsest scales that give
 //! exactly the same weights (a BitNet tensor in `TQ2_0` repeats one scale in every block).
 
-use super::{Scales, TernaryMatrix, try_zeroed};
+use super::{Scales, TernaryMatrix, TernaryRows, try_zeroed};
 use crate::Result;
 use crate::error::corrupt;
 
 /// A ternary matrix under construction, with one scale for every `group` columns.
 pub struct TernaryFill {
-    matrix: TernaryMatrix,
+    rows: TernaryRows,
     group: usize,
     /// Row-major `[rows, ceil(cols / group)]`; 0 where all weights of the group are zero.
     scales: Vec<f32>,
@@ -17,19 +17,23 @@ impl TernaryFill {
     /// # Errors
     /// `out_of_memory`.
     pub fn new(rows: usize, cols: usize, group: usize) -> Result<Self> {
-        let matrix = TernaryMatrix::unfilled(rows, cols, Scales::Tensor(1.0))?;
         let scales = try_zeroed(rows.saturating_mul(cols.div_ceil(group)), "weight scales")?;
-        Ok(Self { matrix, group, scales })
+        Ok(Self { rows: TernaryRows::new(rows, cols)?, group, scales })
     }
 
-    /// Stores one row: a code a column and a scale a group. `codes` may be changed where the scale is 0.
+    /// Where the codes of the next row are to be written, one byte (0–3) a column.
+    pub fn next_row(&mut self) -> &mut [u8] {
+        self.rows.next_row()
+    }
+
+    /// Stores what was written to [`Self::next_row`] as row `row`, with a scale for each group.
     ///
     /// # Errors
     /// `corrupt_file` when a scale is NaN or infinite.
-    pub fn put(&mut self, row: usize, codes: &mut [u8], scales: &[f32]) -> Result<()> {
+    pub fn put(&mut self, row: usize, scales: &[f32]) -> Result<()> {
         let groups = scales.len();
         let kept = &mut self.scales[row * groups..(row + 1) * groups];
-        for ((codes, scale), kept) in codes.chunks_mut(self.group).zip(scales).zip(kept) {
+        for ((codes, scale), kept) in self.rows.next_row().chunks_mut(self.group).zip(scales).zip(kept) {
             if !scale.is_finite() {
                 return Err(corrupt!("a scale of row {row} is {scale}"));
             }
@@ -37,29 +41,36 @@ impl TernaryFill {
             // stand in for this one.
             if *scale == 0.0 {
                 codes.fill(1);
-            } else if codes.iter().any(|code| *code != 1) {
+            } else if has_weights(codes) {
                 *kept = *scale;
             }
         }
-        self.matrix.put_row(row, codes);
+        self.rows.put(row);
         Ok(())
     }
 
     /// Decodes a row that was put.
-    pub fn decode_row(&self, row: usize, codes: &mut [u8], out: &mut [f32]) {
-        self.matrix.read_row(row, codes);
-        let groups = self.matrix.cols().div_ceil(self.group);
+    pub fn decode_row(&mut self, row: usize, codes: &mut [u8], out: &mut [f32]) {
+        self.rows.so_far().read_row(row, codes);
+        let groups = self.rows.cols().div_ceil(self.group);
         for (col, (value, code)) in out.iter_mut().zip(codes).enumerate() {
             *value = (f32::from(*code) - 1.0) * self.scales[row * groups + col / self.group];
         }
     }
 
     /// The finished matrix.
-    pub fn finish(mut self) -> TernaryMatrix {
-        let cols = self.matrix.cols();
-        self.matrix.set_scales(merge(Scales::Group { size: self.group, values: self.scales }, cols));
-        self.matrix
+    pub fn finish(self) -> TernaryMatrix {
+        let mut matrix = self.rows.finish();
+        let scales = Scales::Group { size: self.group, values: self.scales };
+        matrix.set_scales(merge(scales, matrix.cols()));
+        matrix
     }
+}
+
+/// Whether a weight of a group is not zero.
+fn has_weights(codes: &[u8]) -> bool {
+    // Without an early end, for the compiler to use vectors.
+    codes.iter().fold(0, |differences, code| differences | (code ^ 1)) != 0
 }
 
 /// The coarsest scales with the same weights. A scale of 0 agrees with any other.
@@ -110,8 +121,8 @@ mod tests {
     #[test]
     fn a_zero_scale_makes_zero_weights_whatever_the_codes() {
         let mut fill = TernaryFill::new(1, 64, 32).unwrap();
-        let mut codes = [2u8; 64];
-        fill.put(0, &mut codes, &[0.0, 1.5]).unwrap();
+        fill.next_row().fill(2);
+        fill.put(0, &[0.0, 1.5]).unwrap();
         let matrix = fill.finish();
         assert_eq!(matrix.scales(), &KernelScales::Tensor(1.5));
         let mut row = [0f32; 64];
@@ -122,6 +133,6 @@ mod tests {
     #[test]
     fn a_nan_scale_is_refused() {
         let mut fill = TernaryFill::new(1, 32, 32).unwrap();
-        assert_eq!(fill.put(0, &mut [1u8; 32], &[f32::NAN]).unwrap_err().code(), "corrupt_file");
+        assert_eq!(fill.put(0, &[f32::NAN]).unwrap_err().code(), "corrupt_file");
     }
 }

@@ -17,10 +17,22 @@ pub fn place(half: u16) -> u32 {
     ((i32::from(half as i16) << 13) as u32) & 0x8fff_e000
 }
 
+/// A half without its sign. The halves without signs are in the order of their bits, NaN at the end.
+#[inline(always)]
+pub fn magnitude(half: u16) -> u16 {
+    half & 0x7fff
+}
+
+/// Half → single, of a half that is finite.
+#[inline(always)]
+pub fn finite_to_single(half: u16) -> f32 {
+    f32::from_bits(place(half)) * REBIAS
+}
+
 /// Half → single.
 #[inline(always)]
 pub fn to_single(half: u16) -> f32 {
-    let value = f32::from_bits(place(half)) * REBIAS;
+    let value = finite_to_single(half);
     let is_finite = half & EXPONENT != EXPONENT;
     if is_finite { value } else { f32::from_bits(place(half) | 0x7f80_0000) }
 }
@@ -45,7 +57,7 @@ pub fn from_single(value: f32) -> u16 {
 /// Singles of halves that are all finite.
 pub fn decode_finite(halves: &[u16], out: &mut [f32]) {
     for (value, half) in out.iter_mut().zip(halves) {
-        *value = f32::from_bits(place(*half)) * REBIAS;
+        *value = finite_to_single(*half);
     }
 }
 

@@ -20,24 +20,22 @@ pub enum I2sLayout {
     Arm,
 }
 
-impl I2sLayout {
-    fn run(self) -> usize {
-        match self {
-            I2sLayout::X86 => 32,
-            I2sLayout::Arm => 16,
-        }
+/// Decodes one block.
+pub fn decode(layout: I2sLayout, block: &[u8; BLOCK_BYTES], codes: &mut [u8; BLOCK_CODES]) {
+    match layout {
+        I2sLayout::X86 => decode_runs::<32>(block, codes),
+        I2sLayout::Arm => decode_runs::<16>(block, codes),
     }
 }
 
-/// Decodes one block.
-pub fn decode(layout: I2sLayout, block: &[u8; BLOCK_BYTES], codes: &mut [u8; BLOCK_CODES]) {
-    let run = layout.run();
-    for (bytes, out) in block.chunks_exact(run).zip(codes.chunks_exact_mut(4 * run)) {
-        for (lane, part) in out.chunks_exact_mut(run).enumerate() {
-            for (code, byte) in part.iter_mut().zip(bytes) {
-                *code = (byte >> (6 - 2 * lane)) & 3;
-            }
-        }
+/// Runs of a length that is known, for the compiler to use vectors.
+fn decode_runs<const RUN: usize>(block: &[u8; BLOCK_BYTES], codes: &mut [u8; BLOCK_CODES]) {
+    let runs = codes.as_chunks_mut::<RUN>().0.as_chunks_mut::<4>().0;
+    for (bytes, [first, second, third, last]) in block.as_chunks::<RUN>().0.iter().zip(runs) {
+        *first = bytes.map(|byte| byte >> 6);
+        *second = bytes.map(|byte| byte >> 4 & 3);
+        *third = bytes.map(|byte| byte >> 2 & 3);
+        *last = bytes.map(|byte| byte & 3);
     }
 }
 

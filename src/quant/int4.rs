@@ -3,6 +3,7 @@
 //! scale, 4.25 bits a weight in all, and is set so that the group's largest weight is a code's end; the
 //! relative error is about 8 % a weight, which averages out in a product.
 
+use super::rounding::{largest_magnitude, round_small};
 use super::try_zeroed;
 use crate::Result;
 use crate::error::corrupt;
@@ -58,7 +59,7 @@ impl Int4Matrix {
     /// `corrupt_file` when a weight is NaN or infinite.
     pub fn put_row(&mut self, row: usize, weights: &[f32]) -> Result<()> {
         assert_eq!(weights.len(), self.cols);
-        if !weights.iter().all(|weight| weight.is_finite()) {
+        if !largest_magnitude(weights).is_finite() {
             return Err(corrupt!("a weight of row {row} is not a finite number"));
         }
         let wanted = weights.chunks(GROUP).map(wanted_scale);
@@ -139,14 +140,15 @@ impl Int4Matrix {
 
 /// The scale at which a group's largest weight is the end of the codes that has the greater magnitude.
 fn wanted_scale(weights: &[f32]) -> f32 {
-    let largest = weights.iter().fold(0.0f32, |max, x| if x.abs() > max.abs() { *x } else { max });
-    -largest / OFFSET
+    let magnitude = largest_magnitude(weights);
+    let largest = weights.iter().find(|weight| weight.abs() == magnitude);
+    -largest.copied().unwrap_or(0.0) / OFFSET
 }
 
 fn pack(weights: &[f32], inverse: f32) -> [u8; GROUP_BYTES] {
     let mut codes = [OFFSET as u8; GROUP];
     for (code, weight) in codes.iter_mut().zip(weights) {
-        *code = (weight * inverse + OFFSET).round_ties_even().clamp(0.0, MAX_CODE) as u8;
+        *code = round_small((weight * inverse + OFFSET).clamp(0.0, MAX_CODE)) as u8;
     }
     std::array::from_fn(|index| codes[index] | codes[GROUP_BYTES + index] << 4)
 }

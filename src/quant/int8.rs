@@ -2,9 +2,11 @@
 //! as when the load option `embedding` says so. Rounding to nearest at the row's largest weight leaves a
 //! relative error of about 0.8 % a weight, which averages out in a product.
 
-use super::try_zeroed;
+use super::rounding::{largest_magnitude, round_small};
+use super::{half_rows, halves, try_reserved, try_zeroed};
 use crate::Result;
 use crate::error::corrupt;
+use bytemuck::Zeroable;
 
 /// Rows are padded to whole cache lines.
 #[derive(Debug, Clone, Copy, bytemuck::Zeroable, bytemuck::Pod)]
@@ -24,7 +26,7 @@ pub struct Int8Matrix {
 }
 
 impl Int8Matrix {
-    /// A matrix of zeros, to be filled with [`Self::put_row`].
+    /// An unfilled matrix; every row must be [put](Self::put_row).
     ///
     /// # Errors
     /// `out_of_memory`.
@@ -32,7 +34,7 @@ impl Int8Matrix {
         Ok(Self {
             rows,
             cols,
-            data: try_zeroed(rows.saturating_mul(cols.div_ceil(LINE)), "8-bit weights")?,
+            data: try_reserved(rows.saturating_mul(cols.div_ceil(LINE)), "8-bit weights")?,
             scales: try_zeroed(rows, "weight scales")?,
             sums: try_zeroed(rows, "weight sums")?,
         })
@@ -44,22 +46,44 @@ impl Int8Matrix {
     /// `corrupt_file` when a weight is NaN or infinite.
     pub fn put_row(&mut self, row: usize, weights: &[f32]) -> Result<()> {
         assert_eq!(weights.len(), self.cols);
-        if !weights.iter().all(|weight| weight.is_finite()) {
+        self.round_row(row, largest_magnitude(weights), |inverse, bytes| {
+            let mut sum = 0;
+            for (byte, weight) in bytes.iter_mut().zip(weights) {
+                let rounded = round_small(weight * inverse);
+                *byte = rounded as i8;
+                sum += rounded;
+            }
+            sum
+        })
+    }
+
+    /// Rounds a row of little-endian halves, without making singles of them first: as [`Self::put_row`], but faster.
+    ///
+    /// # Errors
+    /// As [`Self::put_row`].
+    pub fn put_half_row(&mut self, row: usize, halves: &[u8]) -> Result<()> {
+        let halves = halves.as_chunks::<2>().0;
+        assert_eq!(halves.len(), self.cols);
+        let max = halves::to_single(half_rows::largest_magnitude(halves));
+        self.round_row(row, max, |inverse, bytes| half_rows::round(halves, inverse, bytes))
+    }
+
+    /// Rounds a row whose largest weight has the magnitude `max`. `round` fills the bytes from the weights times a
+    /// factor, and gives their sum.
+    fn round_row(&mut self, row: usize, max: f32, round: impl FnOnce(f32, &mut [i8]) -> i32) -> Result<()> {
+        if !max.is_finite() {
             return Err(corrupt!("a weight of row {row} is not a finite number"));
         }
-        let max = weights.iter().fold(0.0f32, |max, weight| max.max(weight.abs()));
         let scale = max / 127.0;
         // A scale so small that its inverse overflows: the row is as good as zero.
         let inverse = if scale >= f32::MIN_POSITIVE { 1.0 / scale } else { 0.0 };
         self.scales[row] = scale;
         let lines = self.cols.div_ceil(LINE);
-        let bytes: &mut [i8] = bytemuck::cast_slice_mut(&mut self.data[row * lines..(row + 1) * lines]);
-        let mut sum = 0;
-        for (byte, weight) in bytes.iter_mut().zip(weights) {
-            *byte = (weight * inverse).round_ties_even() as i8;
-            sum += i32::from(*byte);
+        if self.data.len() < (row + 1) * lines {
+            self.data.resize((row + 1) * lines, Line::zeroed());
         }
-        self.sums[row] = sum;
+        let bytes: &mut [i8] = bytemuck::cast_slice_mut(&mut self.data[row * lines..(row + 1) * lines]);
+        self.sums[row] = round(inverse, &mut bytes[..self.cols]);
         Ok(())
     }
 

@@ -6,6 +6,7 @@ pub mod absmean;
 pub mod blocks;
 pub mod dense;
 pub mod fill;
+mod half_rows;
 pub mod halves;
 pub mod hf_packed;
 pub mod hidden;
@@ -21,6 +22,8 @@ pub mod q4_1;
 pub mod q4_k;
 pub mod q6_k;
 pub mod q8_0;
+mod rounding;
+pub mod rows;
 pub mod ternary;
 pub mod tq1_0;
 pub mod tq2_0;
@@ -31,6 +34,7 @@ pub use fill::TernaryFill;
 pub use i2_s::I2sLayout;
 pub use int4::Int4Matrix;
 pub use int8::Int8Matrix;
+pub use rows::TernaryRows;
 pub use ternary::{KernelScales, Scales, TernaryMatrix};
 
 /// A weight matrix `[rows = out, cols = in]` as the backends receive it.
@@ -125,6 +129,16 @@ pub(crate) fn try_zeroed<T: bytemuck::Zeroable + Clone>(len: usize, what: &str) 
             return Err(out_of_memory(bytes, what));
         }
         Ok(Vec::from_raw_parts(data.cast::<T>(), len, len))
+    }
+}
+
+/// Room for `len` elements, or a report of how much was asked for. What is filled with zeros just before it is
+/// written, and not all at once, is still in the processor's cache then.
+pub(crate) fn try_reserved<T>(len: usize, what: &str) -> crate::Result<Vec<T>> {
+    let mut room = Vec::new();
+    match room.try_reserve_exact(len) {
+        Ok(()) => Ok(room),
+        Err(_) => Err(out_of_memory(len.saturating_mul(size_of::<T>()), what)),
     }
 }
 

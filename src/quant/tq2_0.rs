@@ -10,12 +10,12 @@ pub const BYTES: usize = 66;
 /// Decodes one block to [`CODES`] codes; returns the scale.
 pub fn decode(block: &[u8; BYTES], codes: &mut [u8; CODES]) -> f32 {
     let (bytes, scale) = block.split_at(64);
-    for (half, out) in bytes.chunks_exact(32).zip(codes.chunks_exact_mut(128)) {
-        for (lane, run) in out.chunks_exact_mut(32).enumerate() {
-            for (code, byte) in run.iter_mut().zip(half) {
-                *code = (byte >> (2 * lane)) & 3;
-            }
-        }
+    let runs = codes.as_chunks_mut::<32>().0.as_chunks_mut::<4>().0;
+    for (half, [first, second, third, last]) in bytes.as_chunks::<32>().0.iter().zip(runs) {
+        *first = half.map(|byte| byte & 3);
+        *second = half.map(|byte| byte >> 2 & 3);
+        *third = half.map(|byte| byte >> 4 & 3);
+        *last = half.map(|byte| byte >> 6);
     }
     f16_at(scale, 0)
 }

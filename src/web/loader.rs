@@ -5,7 +5,7 @@ use super::engine::{AnyEngine, AnyLoader, at_once_or_promise, on_device};
 use super::model::Model;
 use crate::backend::cpu::Cpu;
 use crate::backend::gpu::{DeviceOptions, Gpu, PowerPreference};
-use crate::backend::{CacheShape, KvFormat};
+use crate::backend::{Backend, CacheShape, KvFormat};
 use crate::checkpoint::{
     ActivationChoice, CheckpointReader, EmbeddingFormat, I2sLayout, InspectReport, ReadOptions,
 };
@@ -139,6 +139,20 @@ impl Loader {
 
     pub fn push(&mut self, bytes: &[u8]) -> JsResult<()> {
         Ok(on_device!(AnyLoader, &mut self.inner, loader => loader.push(bytes))?)
+    }
+
+    /// Called between pushes: a promise where a GPU has to catch up before the next one.
+    #[wasm_bindgen(js_name = catchUp)]
+    pub fn catch_up(&mut self) -> JsResult<JsValue> {
+        let waiting = match &mut self.inner {
+            AnyLoader::Cpu(_) => None,
+            AnyLoader::Gpu(loader) => loader.device_to_wait_for(),
+        };
+        let Some(gpu) = waiting else { return Ok(JsValue::UNDEFINED) };
+        at_once_or_promise(async move {
+            gpu.settle().await?;
+            Ok(JsValue::UNDEFINED)
+        })
     }
 
     #[wasm_bindgen(js_name = endFile)]

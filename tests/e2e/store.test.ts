@@ -203,6 +203,53 @@ test("without a network a stored model loads, and one that is not gives a networ
 	assert.equal(missing.error?.code, "network");
 });
 
+test("a network that goes away in the middle of a download, and comes back, costs only the wait", async () => {
+	const away = await startServer();
+	serveModel(away, "/m/", { slow }, CORS);
+	const port = Number(new URL(away.origin).port);
+	const loading = tryLoad(page, `${away.origin}/m/`);
+	while (away.sentBytes < 2 * BLOCK) await new Promise((resolve) => setTimeout(resolve, 50));
+	await away.close();
+	await new Promise((resolve) => setTimeout(resolve, 1000));
+	const back = await startServer(undefined, port);
+	try {
+		serveModel(back, "/m/", {}, CORS);
+		const outcome = await loading;
+		assert.equal(outcome.text, ANSWER, outcome.error?.message);
+		assert.ok(outcome.notices.includes("retrying"), String(outcome.notices));
+		const [request, ...others] = requestsFor(back, FILE);
+		assert.match(request ?? "", /bytes=[1-9]\d*-$/);
+		assert.deepEqual(others, []);
+	} finally {
+		await back.close();
+	}
+});
+
+test("a check of what is stored tells how far it is, and can be aborted", async () => {
+	serveModel(server, "/m/");
+	for (const options of [{}, { cache: { backend: "cache-api" } }]) {
+		assert.equal((await tryLoad(page, "/m/", options)).text, ANSWER);
+		const { report, steps, code } = await page.evaluate(async () => {
+			const { cache } = window.sterna;
+			const steps: { doneBytes: number; totalBytes: number }[] = [];
+			const report = await cache.verify({ onProgress: (step) => steps.push(step) });
+			const controller = new AbortController();
+			const aborted = cache.verify({ signal: controller.signal });
+			controller.abort();
+			const code = await aborted.then(
+				() => "none",
+				({ code }) => code,
+			);
+			return { report, steps, code };
+		});
+		assert.deepEqual(report.damaged, []);
+		assert.ok(report.bytes > WEIGHTS.length);
+		assert.deepEqual(steps.at(-1), { doneBytes: report.bytes, totalBytes: report.bytes });
+		assert.equal(code, "aborted");
+		await page.evaluate(() => window.sterna.cache.clear());
+	}
+});
+
 test("a model for which there is no room is loaded without being kept, unless it must be", async () => {
 	serveModel(server, "/m/");
 	const session = await context.newCDPSession(page);
@@ -224,6 +271,24 @@ test("a quota that is used up in the middle of a download ends the storing only"
 	const outcome = await tryLoad(page, "/m/");
 	assert.equal(outcome.text, ANSWER, outcome.error?.message);
 	assert.ok(outcome.notices.includes("quota_exceeded"), String(outcome.notices));
+});
+
+test("progress tells how fast a download is, and how long it will take", async () => {
+	serveModel(server, "/m/", { slow });
+	const speeds = await page.evaluate(async () => {
+		const speeds: number[][] = [];
+		const model = await window.sterna.loadModel("/m/", {
+			onProgress({ bytesPerSecond, remainingTime, fraction }) {
+				if (bytesPerSecond !== undefined) speeds.push([bytesPerSecond, remainingTime!, fraction!]);
+			},
+		});
+		await model.dispose();
+		return speeds;
+	});
+	assert.ok(speeds.length > 1);
+	for (const [speed, time, fraction] of speeds) {
+		assert.ok(speed! > 0 && time! >= 0 && fraction! > 0 && fraction! <= 1, String([speed, time, fraction]));
+	}
 });
 
 test("a load is paused, resumed and aborted", async () => {

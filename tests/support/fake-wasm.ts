@@ -66,6 +66,8 @@ class FakeLoader implements WasmLoader {
 		if (text.includes("PANIC")) throw new WebAssembly.RuntimeError("unreachable");
 	}
 
+	catchUp(): undefined {}
+
 	endFile(): void {
 		this.#current = undefined;
 	}

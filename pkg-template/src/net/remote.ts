@@ -82,14 +82,27 @@ export class Remote {
 			await this.network.gate.opened(signal);
 			const url = this.#urls[this.#url]!;
 			try {
-				const asked = this.#hasRanges === false ? { start: 0 } : span;
-				const answer = await request(url, asked, this.network, signal, this.isStored);
-				return await this.#check(answer, url, span);
+				return await this.#check(await this.#ask(url, span, signal), url, span);
 			} catch (error) {
-				// Another site's server may refuse the preflight request that a range takes in some browsers.
-				if (error instanceof UnreachableError && span.start > 0) this.#hasRanges ??= false;
 				await this.recover(error, signal);
 			}
+		}
+	}
+
+	/** Asks once for a span, or for the whole file where the server does not give spans. */
+	async #ask(url: string, span: Span, signal: AbortSignal | undefined): Promise<Answer> {
+		const ask = (asked: Span) => request(url, asked, this.network, signal, this.isStored);
+		if (this.#hasRanges === false) return ask({ start: 0 });
+		try {
+			return await ask(span);
+		} catch (error) {
+			const isUnclear = error instanceof UnreachableError && this.#hasRanges === undefined;
+			if (!isUnclear || span.start === 0) throw error;
+			// Another site's server may refuse the preflight request that a range takes in some browsers. If it is
+			// the network that is away, the whole file is out of reach too.
+			const answer = await ask({ start: 0 });
+			this.#hasRanges = false;
+			return answer;
 		}
 	}
 

@@ -98,6 +98,11 @@ export class Entry {
 		return sum;
 	}
 
+	/** The blocks that are stored, and how many bytes each has. */
+	blocks(): { index: number; length: number }[] {
+		return [...this.#state.blocks.values()];
+	}
+
 	has(index: number): boolean {
 		return this.#state.blocks.has(index);
 	}

@@ -12,6 +12,7 @@ import {
 } from "../errors.js";
 import type { SourceSpec } from "../files/source.js";
 import type { Gate } from "../net/gate.js";
+import { type CheckStored, checkHere } from "../store/check.js";
 import type { Delta, ModelInfo } from "../types.js";
 import { serveFetch } from "./fetch-proxy.js";
 import type { Calls, Method, Request, Response } from "./protocol.js";
@@ -54,6 +55,8 @@ class WorkerConnection {
 	#lastId = 0;
 	#hasAnswered = false;
 	#lost: SternaError | undefined;
+	/** Called when the worker tells that the model's information has changed. */
+	onInfo: ((info: ModelInfo) => void) | undefined;
 
 	/** @param url where the worker's script is */
 	constructor(worker: WorkerLike, url: string) {
@@ -142,6 +145,10 @@ class WorkerConnection {
 			this.#end();
 			return;
 		}
+		if (response.type === "info") {
+			this.onInfo?.(response.info);
+			return;
+		}
 		const pending = this.#pending.get(response.id);
 		if (!pending) return;
 		if (response.type === "event") pending.onEvent?.(response.event);
@@ -151,12 +158,25 @@ class WorkerConnection {
 }
 
 class WorkerEngine implements Engine {
-	readonly info: ModelInfo;
+	#info: ModelInfo;
+	#onInfo: ((info: ModelInfo) => void) | undefined;
 	readonly #connection: WorkerConnection;
 
 	constructor(connection: WorkerConnection, info: ModelInfo) {
 		this.#connection = connection;
-		this.info = info;
+		this.#info = info;
+		connection.onInfo = (info) => {
+			this.#info = info;
+			this.#onInfo?.(info);
+		};
+	}
+
+	get info(): ModelInfo {
+		return this.#info;
+	}
+
+	watchInfo(listener: (info: ModelInfo) => void): void {
+		this.#onInfo = listener;
 	}
 
 	generate: Engine["generate"] = async (prompt, options, { signal, onEvent }) => {
@@ -226,6 +246,30 @@ export function workerHost(createWorker: () => WorkerLike, url: string): EngineH
 			connection.close(new AbortedError("The estimate is done."));
 			return result;
 		},
+	};
+}
+
+/**
+ * Checks stored files in a worker of their own: the page goes on meanwhile, and only workers read files at the disk's
+ * speed. Where the page may have no workers it checks them itself.
+ */
+export function workerCheck(createWorker: () => WorkerLike, url: string): CheckStored {
+	return async (files, context) => {
+		throwIfAborted(context.signal);
+		let connection: WorkerConnection;
+		try {
+			connection = new WorkerConnection(createWorker(), url);
+		} catch {
+			return checkHere(files, context);
+		}
+		try {
+			return await connection.call("checkStored", [files], context);
+		} catch (error) {
+			if (error instanceof NetworkError) return await checkHere(files, context);
+			throw error;
+		} finally {
+			connection.close(new AbortedError("The check is done."));
+		}
 	};
 }
 

@@ -3,6 +3,7 @@
 import type { EngineLoadOptions, EvaluationKind, Prompt } from "../engine.js";
 import type { ErrorData } from "../errors.js";
 import type { SourceSpec } from "../files/source.js";
+import type { StoredName } from "../store/check.js";
 import type {
 	Delta,
 	Estimate,
@@ -40,6 +41,8 @@ export interface Calls {
 	};
 	countTokens: { args: [input: string | Message[]]; event: never; result: number };
 	stats: { args: []; event: never; result: ModelStats };
+	/** Tells how many bytes of each file are damaged; events tell how many more were read. */
+	checkStored: { args: [files: StoredName[]]; event: number; result: number[] };
 }
 
 export type Method = keyof Calls;
@@ -57,4 +60,6 @@ export type Response =
 	| { id: number; type: "event"; event: unknown }
 	| { id: number; type: "result"; result: unknown }
 	| { id: number; type: "error"; error: ErrorData }
+	/** The model's information has changed. */
+	| { type: "info"; info: ModelInfo }
 	| { type: "disposed" };

@@ -3,6 +3,7 @@
 import type { CallContext, Engine, EngineHost } from "../engine.js";
 import { AbortedError, InternalError, serializeError, toSternaError } from "../errors.js";
 import { Gate } from "../net/gate.js";
+import { checkHere } from "../store/check.js";
 import { proxiedFetch } from "./fetch-proxy.js";
 import type { Calls, Method, Request, Response } from "./protocol.js";
 
@@ -30,8 +31,9 @@ export function serve(port: Port, host: EngineHost): void {
 		return loaded;
 	};
 	const handlers: Handlers = {
-		async load([source, options, port], context) {
-			loaded = await host.load(source, options, { ...context, fetch: fetchOver(port) });
+		async load([source, options, fetchPort], context) {
+			loaded = await host.load(source, options, { ...context, fetch: fetchOver(fetchPort) });
+			loaded.watchInfo((info) => port.postMessage({ type: "info", info }, []));
 			return loaded.info;
 		},
 		estimate: ([source, options, port], { signal }) =>
@@ -43,6 +45,7 @@ export function serve(port: Port, host: EngineHost): void {
 		applyChatTemplate: async (args) => engine().applyChatTemplate(...args),
 		countTokens: async (args) => engine().countTokens(...args),
 		stats: async () => engine().stats(),
+		checkStored: ([files], context) => checkHere(files, context),
 	};
 	const running = new Map<number, { controller: AbortController; gate: Gate }>();
 

@@ -121,6 +121,10 @@ impl Backend for Cpu {
         Ok(vector)
     }
 
+    fn kv_format(&self, wanted: KvFormat) -> KvFormat {
+        wanted
+    }
+
     fn new_cache(&self, shape: CacheShape) -> Result<CpuCache> {
         Ok(CpuCache::new(shape))
     }

@@ -153,7 +153,17 @@ impl Backend for Gpu {
         Ok(buffer)
     }
 
+    /// Halves in the place of 16-bit integers: a GPU converts them for nothing.
+    fn kv_format(&self, wanted: KvFormat) -> KvFormat {
+        match wanted {
+            KvFormat::F32 => KvFormat::F32,
+            KvFormat::F16 | KvFormat::Q16 => KvFormat::F16,
+            KvFormat::Q8 => KvFormat::Q8,
+        }
+    }
+
     fn new_cache(&self, shape: CacheShape) -> Result<GpuCache> {
+        let shape = CacheShape { format: self.kv_format(shape.format), ..shape };
         // Bind groups would keep the caches of the past alive.
         self.context.recorder.forget_groups();
         Ok(GpuCache::new(shape))

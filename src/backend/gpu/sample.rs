@@ -53,7 +53,7 @@ impl GpuSampler {
         let (said, random) = (context.lease(bits.len()), context.lease(1 + SLOTS));
         context.device.queue.write_buffer(&said.buffer, 0, bytemuck::cast_slice(&bits));
         context.device.queue.write_buffer(&random.buffer, 0, bytemuck::bytes_of(&0u32));
-        let draws = UniformDraws::new(options.seed);
+        let draws = UniformDraws::new(&options);
         Self { options, vocab_size, said, random, draws, steps: 0, staging: Default::default() }
     }
 

@@ -139,6 +139,7 @@ async fn run_small<B: Backend + Clone>(
         min_p: 0.0,
         repetition_penalty: 1.0,
         seed: 0,
+        drawn: 0,
     };
     let mut sampler = backend.new_sampler(greedy, &[], config.vocab_size)?;
     let mut logits = Vec::new();
@@ -279,7 +280,7 @@ impl TimedLayer {
     fn new(gpu: &Gpu, config: &ModelConfig) -> Result<Self> {
         let (hidden, ffn, query) = (config.hidden_size, config.intermediate_size, config.query_width());
         let matrix = |rows, cols| {
-            gpu.upload_matrix(Matrix::Ternary(TernaryMatrix::unfilled(rows, cols, Scales::Tensor(0.01))?))
+            gpu.upload_matrix(Matrix::Ternary(TernaryMatrix::blank(rows, cols, Scales::Tensor(0.01))?))
         };
         Ok(Self {
             norm: gpu.upload_vector(vec![1.0; hidden.max(ffn).max(query)])?,
