@@ -15,7 +15,7 @@ fn unit_for(largest: f32) -> f32 {
 }
 
 fn keep(quad: vec4<f32>, unit: f32) -> Stored {
-    let codes = bitcast<vec4<u32>>(vec4<i32>(round(quad / unit))) & vec4(0xffu);
+    let codes = bitcast<vec4<u32>>(vec4<i32>(round(quad * (1.0 / unit)))) & vec4(0xffu);
     return dot(codes, vec4(1u, 0x100u, 0x10000u, 0x1000000u));
 }
 

@@ -5,7 +5,7 @@ mod gpu_support;
 mod numbers;
 
 use common::{EMBEDDED, load_files_on, now};
-use gpu_support::{gpu_test, open, open_with};
+use gpu_support::{PLAIN_TEAM, gpu_test, open, open_with};
 use numbers::Random;
 use sterna::backend::cpu::Cpu;
 use sterna::backend::gpu::{DeviceOptions, Gpu};
@@ -279,7 +279,8 @@ gpu_test! {
     }
 
     async fn a_lost_device_is_told() {
-        let Some(gpu) = open().await else { return };
+        // A device of its own: others are shared.
+        let Ok(gpu) = Gpu::open(&DeviceOptions::default(), Some(PLAIN_TEAM)).await else { return };
         let mut engine = load_files_on(gpu.clone(), EMBEDDED, ReadOptions::default()).await;
         let prompt = chat(&engine, "Who are you?");
         let options = GenerationOptions { temperature: Some(0.0), max_tokens: Some(20), ..Default::default() };

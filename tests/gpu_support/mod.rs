@@ -2,6 +2,8 @@
 
 #![allow(dead_code, unused_imports, unused_macros, reason = "each test binary uses its own part")]
 
+use std::cell::RefCell;
+use sterna::Result;
 use sterna::backend::gpu::{DeviceOptions, Gpu, InputPreparation, IntegerDot, Team, Variants};
 
 /// Defines tests that natively run to the end at once and that a browser awaits.
@@ -67,13 +69,33 @@ pub async fn open() -> Option<Gpu> {
 }
 
 pub async fn open_with(options: &DeviceOptions, forced: Option<Variants>) -> Option<Gpu> {
-    match Gpu::open(options, forced).await {
+    match open_shared(options, forced).await {
         Ok(gpu) => Some(gpu),
         Err(error) => {
             eprintln!("SKIPPED, there is no GPU, not even one in software: {error}");
             None
         }
     }
+}
+
+thread_local! {
+    /// Devices that tests share in a browser, where they run one after another: compiling takes most of their time.
+    static SHARED: RefCell<Vec<(Variants, Gpu)>> = const { RefCell::new(Vec::new()) };
+}
+
+async fn open_shared(options: &DeviceOptions, forced: Option<Variants>) -> Result<Gpu> {
+    let known = |variants| {
+        SHARED
+            .with_borrow(|shared| shared.iter().find(|(own, _)| *own == variants).map(|(_, gpu)| gpu.clone()))
+    };
+    if let Some(gpu) = forced.and_then(known) {
+        return Ok(gpu);
+    }
+    let gpu = Gpu::open(options, forced).await?;
+    if let (true, Some(variants)) = (cfg!(target_arch = "wasm32"), forced) {
+        SHARED.with_borrow_mut(|shared| shared.push((variants, gpu.clone())));
+    }
+    Ok(gpu)
 }
 
 /// One device for each way to compute linears that it can run, with every way to multiply tiles among them.
@@ -99,7 +121,7 @@ pub async fn open_variants() -> Vec<Gpu> {
         let is_subgroup = team == Team::Subgroup;
         let options =
             DeviceOptions { default_limits: !is_subgroup, subgroups: is_subgroup, ..Default::default() };
-        match Gpu::open(&options, Some(Variants { team, dot, preparation, tiles })).await {
+        match open_shared(&options, Some(Variants { team, dot, preparation, tiles })).await {
             Ok(gpu) => gpus.push(gpu),
             Err(error) => eprintln!("SKIPPED {team:?}: {error}"),
         }
