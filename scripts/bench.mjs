@@ -11,6 +11,7 @@ const USAGE = `usage: npm run bench -- [options]
 
   --quick           models of 4 layers with a small vocabulary, 3 rounds: about two minutes
   --threads N       threads of both engines (1)
+  --device webgpu   measures WebGPU, beside the processor: of a GPU where there is one, else played by the processor
   --model FILE      measures this model in place of the synthetic ones
   --compare LIST    more ways of running our package: one-thread, strict (no relaxed SIMD), no-vnni,
                     webgpu, software-gpu (WebGPU played by the processor)
@@ -30,6 +31,7 @@ function parseOptions() {
 			options: {
 				quick: { type: "boolean", default: false },
 				threads: { type: "string", default: "1" },
+				device: { type: "string", default: "wasm" },
 				model: { type: "string" },
 				compare: { type: "string", default: "" },
 				rounds: { type: "string" },
@@ -68,8 +70,10 @@ function makePlan(options, known) {
 	const comparisons = options.compare.split(",").filter(Boolean);
 	const unknown = comparisons.find((name) => !known.includes(name));
 	if (unknown) fail(`--compare takes some of ${known.join(", ")}; '${unknown}' is not one.`);
+	if (!["wasm", "webgpu"].includes(options.device)) fail('--device is "wasm" or "webgpu".');
 	return {
 		quick: options.quick,
+		device: options.device,
 		model: options.model,
 		rounds: whole("rounds", options.rounds ?? (options.quick ? 3 : 5)),
 		prompt: whole("prompt", options.prompt),
@@ -80,8 +84,8 @@ function makePlan(options, known) {
 			threads: whole("threads", options.threads),
 		},
 		peer: options.peer,
-		// A user's model says nothing about kernels.
-		kernels: options.kernels && !options.model,
+		// A user's model says nothing about kernels, and the kernels are the processor's.
+		kernels: options.kernels && !options.model && options.device === "wasm",
 		busy: whole("busy", options.busy, 0),
 	};
 }

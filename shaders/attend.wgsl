@@ -18,6 +18,8 @@ var<workgroup> greatest: array<f32, ROWS>;
 var<workgroup> correction: array<f32, ROWS>;
 var<workgroup> weight_sums: array<f32, ROWS>;
 var<workgroup> inverses: array<f32, ROWS>;
+/// What a unit of the values of the tile's positions is worth, where they have units.
+var<workgroup> value_units: array<f32, select(1u, WORKGROUP, HAS_UNITS)>;
 
 fn query_at(row: u32, kv_head: u32) -> u32 {
     return params.query + (row / GROUP * HEADS + kv_head * GROUP + row % GROUP) * HEAD_DIM;
@@ -75,7 +77,12 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
 
     for (var tile = first; tile < end; tile += WORKGROUP) {
         let position = tile + local;
-        let key = (min(position, end - 1u) * KV_HEADS + kv_head) * QUADS;
+        let key = (min(position, end - 1u) * KV_HEADS + kv_head) * VECTOR;
+        var key_unit = 1.0;
+        if (HAS_UNITS) {
+            key_unit = kept_unit(keys[key + QUADS]);
+            value_units[local] = kept_unit(values[key + QUADS]);
+        }
         for (var row = 0u; row < ROWS; row += 4u) {
             var four = vec4(0.0);
             for (var quad = 0u; quad < QUADS; quad++) {
@@ -89,7 +96,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             }
             let token = start + (vec4(first_row + row) + vec4(0u, 1u, 2u, 3u)) / GROUP;
             let is_seen = (vec4(position) <= token) & vec4(position < end);
-            four = select(vec4(HIDDEN), four, is_seen);
+            four = select(vec4(HIDDEN), four * key_unit, is_seen);
             scores[row * WORKGROUP + local] = four.x;
             scores[(row + 1u) * WORKGROUP + local] = four.y;
             scores[(row + 2u) * WORKGROUP + local] = four.z;
@@ -125,11 +132,15 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         let count = min(end - tile, WORKGROUP);
         for (var item = local; item < ROWS * QUADS; item += WORKGROUP) {
             let row = item / QUADS;
-            var value = (tile * KV_HEADS + kv_head) * QUADS + item % QUADS;
+            var value = (tile * KV_HEADS + kv_head) * VECTOR + item % QUADS;
             var sum = sums[item] * correction[row];
             for (var i = 0u; i < count; i++) {
-                sum += kept(values[value]) * scores[row * WORKGROUP + i];
-                value += KV_HEADS * QUADS;
+                var weight = scores[row * WORKGROUP + i];
+                if (HAS_UNITS) {
+                    weight *= value_units[i];
+                }
+                sum += kept(values[value]) * weight;
+                value += KV_HEADS * VECTOR;
             }
             sums[item] = sum;
         }

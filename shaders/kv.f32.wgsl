@@ -2,10 +2,25 @@
 
 alias Stored = vec4<f32>;
 
-fn keep(quad: vec4<f32>) -> Stored {
+const HAS_UNITS = false;
+const VECTOR = QUADS;
+
+fn unit_for(largest: f32) -> f32 {
+    return 1.0;
+}
+
+fn keep(quad: vec4<f32>, unit: f32) -> Stored {
     return quad;
+}
+
+fn keep_unit(unit: f32) -> Stored {
+    return vec4(0.0);
 }
 
 fn kept(stored: Stored) -> vec4<f32> {
     return stored;
+}
+
+fn kept_unit(stored: Stored) -> f32 {
+    return 1.0;
 }

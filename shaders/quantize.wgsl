@@ -34,7 +34,7 @@ fn total(local: u32, value: vec4<i32>) -> vec4<i32> {
 
 fn pack(bytes: vec4<i32>) -> u32 {
     let low = bitcast<vec4<u32>>(bytes) & vec4(0xffu);
-    return low.x | (low.y << 8u) | (low.z << 16u) | (low.w << 24u);
+    return dot(low, vec4(1u, 0x100u, 0x10000u, 0x1000000u));
 }
 
 /// Four consecutive columns as integers.

@@ -4,7 +4,7 @@ const PER_VECTOR = 8u;
 
 fn singles(low_high: vec2<u32>) -> vec4<f32> {
     let high = low_high & vec2(0xffff0000u);
-    let low = low_high << vec2(16u);
+    let low = low_high * 65536u;
     return bitcast<vec4<f32>>(vec4(low.x, high.x, low.y, high.y));
 }
 

@@ -5,7 +5,6 @@
 // The input (input.*.wgsl) is a `vec4` for each token (what one unit is worth, the sums of its planes), then
 // `[tokens, planes, chunks]`.
 //
-// VECTORS  vectors of activations that a team multiplies with a decoded chunk: tokens, or the PLANES of one
 // PLANES   1: int8 activations · 3: 24-bit fixed point in three signed digits, the highest first
 // EPILOGUE 0: store · 1: add to what is there · 2, 3: `act(gate) · up` with squared ReLU, SiLU
 
@@ -50,18 +49,24 @@ struct Params {
 @group(0) @binding(1) var<storage, read> weights: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read_write> out: array<f32>;
 
-/// Codes of 16 columns, a `vec4` a row.
-struct Codes {
-    row0: vec4<u32>, row1: vec4<u32>, row2: vec4<u32>, row3: vec4<u32>,
-    row4: vec4<u32>, row5: vec4<u32>, row6: vec4<u32>, row7: vec4<u32>,
+/// A chunk of 16 columns of a token's activations, digit by digit.
+struct Planes {
+    high: vec4<u32>,
+    middle: vec4<u32>,
+    low: vec4<u32>,
 }
 
-/// Results of eight rows, for up to four tokens.
+/// Integer products of eight rows with one token, digit by digit.
+struct Sums {
+    lo0: vec4<i32>, hi0: vec4<i32>,
+    lo1: vec4<i32>, hi1: vec4<i32>,
+    lo2: vec4<i32>, hi2: vec4<i32>,
+}
+
+/// Results of eight rows.
 struct Values {
-    lo0: vec4<f32>, hi0: vec4<f32>,
-    lo1: vec4<f32>, hi1: vec4<f32>,
-    lo2: vec4<f32>, hi2: vec4<f32>,
-    lo3: vec4<f32>, hi3: vec4<f32>,
+    lo: vec4<f32>,
+    hi: vec4<f32>,
 }
 
 /// Where the first stream of an octet begins, and how far apart streams are.
@@ -79,40 +84,65 @@ fn octet_place(segment: Segment, octet: u32) -> Place {
     return Place(first, in_slab * params.chunks / 2u);
 }
 
-fn decode(at: u32) -> Codes {
-    let lo = weights[at];
-    let hi = weights[at + 1u];
-    let mask = vec4(DIGITS);
-    return Codes(
-        lo & mask, (lo >> vec4(2u)) & mask, (lo >> vec4(4u)) & mask, (lo >> vec4(6u)) & mask,
-        hi & mask, (hi >> vec4(2u)) & mask, (hi >> vec4(4u)) & mask, (hi >> vec4(6u)) & mask,
-    );
+fn planes_at(token: u32, chunk: u32) -> Planes {
+    let at = params.tokens + token * PLANES * params.chunks + chunk;
+    var planes = Planes();
+    planes.high = input_at(at);
+    if (PLANES == 3u) {
+        planes.middle = input_at(at + params.chunks);
+        planes.low = input_at(at + 2u * params.chunks);
+    }
+    return planes;
 }
 
-fn dot_lo(codes: Codes, x: vec4<u32>) -> vec4<i32> {
-    return vec4(
-        integer_dot(codes.row0, x), integer_dot(codes.row1, x),
-        integer_dot(codes.row2, x), integer_dot(codes.row3, x),
-    );
+/// What one unit of a token is worth, and the sums of its planes.
+struct Facts {
+    unit: f32,
+    totals: vec3<i32>,
 }
 
-fn dot_hi(codes: Codes, x: vec4<u32>) -> vec4<i32> {
-    return vec4(
-        integer_dot(codes.row4, x), integer_dot(codes.row5, x),
-        integer_dot(codes.row6, x), integer_dot(codes.row7, x),
-    );
+fn facts_of(token: u32) -> Facts {
+    let words = input_at(token);
+    return Facts(bitcast<f32>(words.x), bitcast<vec3<i32>>(words.yzw));
 }
 
-fn first_vector(vector: u32) -> u32 {
-    return params.tokens + vector * params.chunks;
+/// The segment of an octet of the dispatch.
+fn segment_index(octet: u32) -> u32 {
+    var index = 0u;
+    if (EPILOGUE < 2u) {
+        while (index + 1u < params.segments && octet >= params.segment[index + 1u].first_octet) {
+            index++;
+        }
+    }
+    return index;
 }
 
-fn token_unit(token: u32) -> f32 {
-    return bitcast<f32>(input_at(token).x);
+/// The scales of eight rows that are yet to be applied: those of groups were.
+fn row_scales(segment: Segment, octet: u32, is_grouped: bool) -> Values {
+    if (is_grouped) {
+        return Values(vec4(1.0), vec4(1.0));
+    }
+    if (segment.scales == NONE) {
+        return Values(vec4(segment.scale), vec4(segment.scale));
+    }
+    let at = segment.scales + 2u * octet;
+    return Values(bitcast<vec4<f32>>(weights[at]), bitcast<vec4<f32>>(weights[at + 1u]));
 }
 
-fn token_total(token: u32) -> i32 {
-    return bitcast<i32>(input_at(token).y);
+/// Results of a token's sums. Products are rounded in the same order in every kernel: the quantiser of the next
+/// layer may fall the other way over a last bit.
+fn finished(sums: Values, scales: Values, unit: f32) -> Values {
+    if (PLANES == 3u) {
+        return Values(sums.lo * scales.lo * unit, sums.hi * scales.hi * unit);
+    }
+    return Values(sums.lo * (scales.lo * unit), sums.hi * (scales.hi * unit));
+}
+
+/// The scales of eight rows in a chunk: those of all groups of eight rows lie side by side.
+fn group_scales(segment: Segment, octet: u32, chunk: u32) -> Values {
+    let groups = (params.filled_chunks + segment.group - 1u) / segment.group;
+    let at = segment.scales + 2u * (octet * groups + chunk / segment.group);
+    return Values(bitcast<vec4<f32>>(weights[at]), bitcast<vec4<f32>>(weights[at + 1u]));
 }
 
 fn activate(gate: vec4<f32>) -> vec4<f32> {
@@ -125,15 +155,6 @@ fn activate(gate: vec4<f32>) -> vec4<f32> {
     ));
 }
 
-fn gated(gate: Values, up: Values) -> Values {
-    return Values(
-        activate(gate.lo0) * up.lo0, activate(gate.hi0) * up.hi0,
-        activate(gate.lo1) * up.lo1, activate(gate.hi1) * up.hi1,
-        activate(gate.lo2) * up.lo2, activate(gate.hi2) * up.hi2,
-        activate(gate.lo3) * up.lo3, activate(gate.hi3) * up.hi3,
-    );
-}
-
 fn put(at: u32, left: u32, value: vec4<f32>) {
     for (var row = 0u; row < min(left, 4u); row++) {
         if (EPILOGUE == 1u) {
@@ -144,45 +165,17 @@ fn put(at: u32, left: u32, value: vec4<f32>) {
     }
 }
 
-fn put_token(segment: Segment, token: u32, row: u32, lo: vec4<f32>, hi: vec4<f32>) {
+/// Puts eight rows' results of a token where they go.
+fn put_octet(segment: Segment, octet: u32, token: u32, values: Values) {
     if (token >= params.tokens) {
         return;
     }
+    let row = 8u * octet;
     let at = segment.out + token * segment.stride + row;
     let left = segment.rows - row;
-    put(at, left, lo);
+    put(at, left, values.lo);
     if (left > 4u) {
-        put(at + 4u, left - 4u, hi);
+        put(at + 4u, left - 4u, values.hi);
     }
 }
 
-/// Computes the team's share of the rows, one of `teams`, for the tokens of one tile.
-fn run(team: Team, teams: u32, tile: u32) {
-    let token = tile * (VECTORS / PLANES);
-    let rounds = (params.octets + teams - 1u) / teams;
-    for (var round = 0u; round < rounds; round++) {
-        let place = round * teams + team.index;
-        // Teams without rows compute the last ones too: they must meet the others at barriers.
-        let octet = min(place, params.octets - 1u);
-        var index = 0u;
-        if (EPILOGUE < 2u) {
-            while (index + 1u < params.segments && octet >= params.segment[index + 1u].first_octet) {
-                index++;
-            }
-        }
-        let segment = params.segment[index];
-        let row = octet - segment.first_octet;
-        var values = product(segment, row, token * PLANES, team);
-        if (EPILOGUE >= 2u) {
-            values = gated(values, product(params.segment[1], row, token * PLANES, team));
-        }
-        if (place < params.octets && team.lane == 0u) {
-            put_token(segment, token, 8u * row, values.lo0, values.hi0);
-            if (VECTORS > PLANES) {
-                put_token(segment, token + 1u, 8u * row, values.lo1, values.hi1);
-                put_token(segment, token + 2u, 8u * row, values.lo2, values.hi2);
-                put_token(segment, token + 3u, 8u * row, values.lo3, values.hi3);
-            }
-        }
-    }
-}

@@ -179,7 +179,7 @@ fn a_rounded_embedding_keeps_the_perplexity() {
 #[test]
 fn rounded_keys_and_values_keep_the_perplexity() {
     let Perplexity { ids, perplexity, .. } = reference().perplexity;
-    for kv_format in [KvFormat::F32, KvFormat::F16, KvFormat::Q8] {
+    for kv_format in [KvFormat::F32, KvFormat::F16, KvFormat::Q16, KvFormat::Q8] {
         let change = perplexity_with(EngineOptions { kv_format, ..exact() }, &ids) / perplexity - 1.0;
         assert!(change.abs() < 0.01, "{kv_format:?}: {change:+.4}");
     }

@@ -20,8 +20,8 @@ use sterna::text::{Message, RenderOptions};
 const VOCABULARY: usize = 5003;
 /// Below this margin between the two best logits another rounding may pick the other token.
 const CLEAR_MARGIN: f32 = 0.05;
-/// Tokens of a long text; fewer in a browser, where the GPU is a slow one in software.
-const LONG_TEXT: u32 = if cfg!(target_arch = "wasm32") { 40 } else { 200 };
+/// Tokens of a long text.
+const LONG_TEXT: u32 = 200;
 
 /// Logits of a plausible shape: a few likely tokens over a broad tail, some of them equal.
 fn logits(random: &mut Random) -> Vec<f32> {

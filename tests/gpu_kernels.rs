@@ -255,6 +255,9 @@ gpu_test! {
         }
         check_attention(&gpu, (4, 2, 32), KvFormat::F32, true, 1e-5).await;
         check_attention(&gpu, (4, 2, 32), KvFormat::F16, false, 2e-3).await;
+        // A code that falls the other way where two devices round differently is a 127th of its vector's largest.
+        check_attention(&gpu, (4, 2, 32), KvFormat::Q8, true, 2e-3).await;
+        check_attention(&gpu, (3, 3, 6), KvFormat::Q8, false, 2e-3).await;
     }
 }
 

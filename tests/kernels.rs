@@ -313,7 +313,8 @@ fn check_attention(heads: usize, kv_heads: usize, head_dim: usize, format: KvFor
                 let columns = head * head_dim..(head + 1) * head_dim;
                 let query = &query.row(token)[columns.clone()];
                 let wanted = scalar::attention(query, &of_head(&keys), &of_head(&values));
-                assert_close(&ours.row(token)[columns], &wanted, tolerance, "attention");
+                let what = format!("{format:?} attention of {heads} heads, width {head_dim}");
+                assert_close(&ours.row(token)[columns], &wanted, tolerance, &what);
             }
         }
     }
@@ -326,7 +327,41 @@ fn attention_agrees_with_its_definition() {
     check_attention(6, 1, 128, KvFormat::F32, 5e-6);
     check_attention(5, 1, 20, KvFormat::F32, 5e-6);
     check_attention(4, 2, 32, KvFormat::F16, 2e-3);
-    check_attention(4, 2, 36, KvFormat::Q8, 1e-2);
+    check_attention(5, 1, 20, KvFormat::F16, 2e-3);
+    for (heads, kv_heads, head_dim) in [(4, 2, 32), (3, 3, 6), (6, 1, 128), (5, 1, 20), (2, 1, 256)] {
+        check_attention(heads, kv_heads, head_dim, KvFormat::Q16, 1e-3);
+        check_attention(heads, kv_heads, head_dim, KvFormat::Q8, 2e-2);
+    }
+}
+
+/// Attention where all keys, values and queries are as large as can be, and one where nothing weighs anything.
+#[test]
+fn sums_of_rounded_attention_do_not_overflow() {
+    for (format, head_dim) in [(KvFormat::Q16, 128), (KvFormat::Q16, 264), (KvFormat::Q8, 128)] {
+        let shape = CacheShape { layers: 1, kv_heads: 1, head_dim, format };
+        for size in [1e4, 1e-4, 0.0] {
+            let mut cache = Cpu::default().new_cache(shape).unwrap();
+            let rows = |tokens| CpuTensor::from_data(head_dim, vec![size; tokens * head_dim]);
+            for tokens in [200, 1] {
+                let half = tokens * head_dim / 2;
+                let angles = RopeAngles { cos: vec![1.0; half], sin: vec![0.0; half] };
+                let input = AttentionInput {
+                    layer: 0,
+                    query: rows(tokens),
+                    key: rows(tokens),
+                    value: rows(tokens),
+                    query_norm: None,
+                    key_norm: None,
+                    norm_eps: 1e-6,
+                };
+                let out = Cpu::default().attend(input, &angles, &mut cache).unwrap();
+                Cpu::default().commit(&mut cache, tokens);
+                // All positions weigh the same, and the values are all one.
+                let wanted = vec![size; out.data().len()];
+                assert_close(out.data(), &wanted, 3e-4, &format!("{format:?} attention of {size}"));
+            }
+        }
+    }
 }
 
 #[test]

@@ -82,15 +82,19 @@ fn hidden_states_agree_layer_by_layer() {
 }
 
 #[test]
-fn half_precision_kv_stays_within_its_tolerance() {
+fn kv_of_16_bits_stays_within_its_tolerance() {
     for case in common::CASES.iter().filter(|case| case.expect == Expectation::Exact) {
         let engine = load(case);
         let ids = tensor_ids(case.logits, "ids64");
         let wanted = tensor_f32(case.logits, &format!("logits64_{}", case.variant));
-        let ours = all_logits(engine.transformer(), &ids, KvFormat::F16);
-        let Difference { max, mean, argmax_agreement } = compare(&ours, &wanted, engine.config().vocab_size);
-        assert!(max <= 0.4 && mean <= 0.05, "{}: max |Δ| {max}, mean {mean}", case.name);
-        assert!(argmax_agreement >= 0.9, "{}: argmax {argmax_agreement}", case.name);
+        for format in [KvFormat::F16, KvFormat::Q16] {
+            let ours = all_logits(engine.transformer(), &ids, format);
+            let Difference { max, mean, argmax_agreement } =
+                compare(&ours, &wanted, engine.config().vocab_size);
+            println!("{} {format:?}: max |Δ| {max}, mean {mean}", case.name);
+            assert!(max <= 0.4 && mean <= 0.05, "{} {format:?}: max |Δ| {max}, mean {mean}", case.name);
+            assert!(argmax_agreement >= 0.9, "{} {format:?}: argmax {argmax_agreement}", case.name);
+        }
     }
 }
 

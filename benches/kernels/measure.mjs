@@ -112,36 +112,47 @@ export function measureCase(engines, [shape, rows, cols], test, rounds) {
 /** Layers that take turns: more than any cache keeps. */
 const LAYERS = 16;
 
-/** Tokens that keys and values are of, and tokens that are computed. */
+/** As the module numbers them. */
+const KV_FORMATS = ["f32", "f16", "q16", "q8"];
+
+/** Tokens that keys and values are of and how these are kept, and tokens that are computed. */
 export const LAYER_CASES = [
-	{ name: "decode", context: 512, tokens: 1 },
-	{ name: "prefill", context: 1, tokens: 48 },
+	{ name: "decode", context: 512, kv: "q16", tokens: 1 },
+	{ name: "decode", context: 512, kv: "f16", tokens: 1 },
+	{ name: "decode", context: 512, kv: "q8", tokens: 1 },
+	{ name: "decode", context: 4096, kv: "q16", tokens: 1 },
+	{ name: "prefill", context: 1, kv: "q16", tokens: 48 },
 ];
 
 /**
- * A whole layer of 2B-4T and its matrix products alone, for every engine in turn. Gives an entry an engine: ms of a
- * layer (p25), of its products, and the share of the rest.
+ * A whole layer of 2B-4T, its matrix products alone and its attention alone, for every engine in turn. Gives an entry
+ * an engine: ms (p25) of each, and the share of a layer that is no product.
  */
-export function measureLayer(engines, { name: what, context, tokens }, rounds) {
-	const samples = Object.keys(engines).map((name) => ({ name, layer: [], products: [] }));
-	for (const engine of Object.values(engines)) engine.make_layers(LAYERS, context, tokens);
+export function measureLayer(engines, { name: what, context, kv, tokens }, rounds) {
+	const samples = Object.keys(engines).map((name) => ({ name, layer: [], products: [], attention: [] }));
+	for (const engine of Object.values(engines)) {
+		engine.make_layers(LAYERS, context, tokens, KV_FORMATS.indexOf(kv));
+	}
 	for (let round = 0; round < (tokens > 1 ? rounds / 4 : rounds); round++) {
 		const index = round % LAYERS;
 		const other = (index + LAYERS / 2) % LAYERS;
-		for (const { name, layer, products } of samples) {
+		for (const { name, layer, products, attention } of samples) {
 			layer.push(time(() => engines[name].run_layer(index)));
 			products.push(time(() => engines[name].run_products(other)));
+			attention.push(time(() => engines[name].run_attention(index)));
 		}
 	}
-	return samples.map(({ name, layer, products }) => {
-		const [layerMs, productsMs] = [layer, products].map((list) => quantile(list, 0.25));
+	return samples.map(({ name, layer, products, attention }) => {
+		const [layerMs, productsMs, attentionMs] = [layer, products, attention].map((list) => quantile(list, 0.25));
 		return {
 			engine: name,
 			what,
 			context,
+			kv,
 			tokens,
 			layerMs,
 			productsMs,
+			attentionMs,
 			restShare: 1 - productsMs / layerMs,
 		};
 	});

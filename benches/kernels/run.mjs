@@ -135,14 +135,15 @@ function report(rows) {
 }
 
 function reportLayers(rows) {
-	for (const { engine, what, context, tokens, layerMs, productsMs, restShare } of rows) {
+	for (const { engine, what, context, kv, tokens, layerMs, productsMs, attentionMs, restShare } of rows) {
 		console.log(
 			[
-				`layer, ${what}: ${tokens} after ${context}`.padEnd(45),
+				`layer, ${what}: ${tokens} after ${context} in ${kv}`.padEnd(45),
 				engine.padEnd(8),
 				`${layerMs.toFixed(3)} ms`.padStart(11),
 				`products ${productsMs.toFixed(3)} ms`.padStart(20),
-				`rest ${(100 * restShare).toFixed(1)} %`.padStart(12),
+				`attention ${attentionMs.toFixed(3)} ms`.padStart(20),
+				`no product ${(100 * restShare).toFixed(1)} %`.padStart(18),
 			].join(" "),
 		);
 	}

@@ -7,38 +7,68 @@ import { firstLine, openTab } from "./tab.mjs";
 /** What headless Chromium needs to offer WebGPU, and to let the processor play the GPU. */
 const WEBGPU_FLAGS = ["--enable-unsafe-webgpu", "--enable-features=Vulkan"];
 const SOFTWARE_GPU_FLAGS = ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader"];
+const WEBGPU = { label: "WebGPU", load: { device: "webgpu" }, browserFlags: WEBGPU_FLAGS };
+const SOFTWARE_GPU = {
+	label: "WebGPU in software",
+	load: { device: "webgpu" },
+	browserFlags: SOFTWARE_GPU_FLAGS,
+};
 
 /** Other ways of running our package, for `--compare`. `load` are options of `loadModel`. */
 export const COMPARISONS = {
 	"one-thread": { label: "1 thread", load: { threads: 1 } },
 	strict: { label: "no relaxed SIMD", base: STRICT_PACKAGE },
-	webgpu: { label: "WebGPU", load: { device: "webgpu" }, browserFlags: WEBGPU_FLAGS },
-	"software-gpu": {
-		label: "WebGPU in software",
-		load: { device: "webgpu" },
-		browserFlags: SOFTWARE_GPU_FLAGS,
-	},
+	webgpu: WEBGPU,
+	"software-gpu": SOFTWARE_GPU,
 	"no-vnni": { label: "no AVX-VNNI", jsFlags: "--no-enable-avx-vnni" },
 };
 
-/** Our package: with options of `loadModel`, then as each comparison changes that. */
-export function ourEngines(options, comparisons) {
-	const engine = ({ label, load, base = PACKAGE, jsFlags, browserFlags } = {}) => ({
+/** Whether this machine has a GPU that Chromium computes on. */
+async function hasGpu(server) {
+	const tab = await openTab(server, "adapter", { browserFlags: WEBGPU_FLAGS });
+	try {
+		return await tab.call("hasGpu");
+	} finally {
+		await tab.close();
+	}
+}
+
+function ourEngine(options, { label, load, base = PACKAGE, jsFlags, browserFlags } = {}) {
+	return {
 		name: label ? `sterna, ${label}` : "sterna",
 		page: "sterna",
 		flags: { jsFlags, browserFlags },
 		load: (url, { contextLength }) => ({ base, url, options: { contextLength, ...options, ...load } }),
-	});
-	return [engine(), ...comparisons.map((name) => engine(COMPARISONS[name]))];
+	};
 }
 
 /** wllama, the llama.cpp of browsers. */
-export function peerEngine(threads) {
+function peerEngine({ threads }, { label, browserFlags } = {}) {
 	return {
-		name: "wllama",
+		name: label ? `wllama, ${label}` : "wllama",
 		page: "wllama",
-		load: (url, { contextLength }) => ({ url, threads, contextLength }),
+		flags: { browserFlags },
+		load: (url, { contextLength }) => ({ url, threads, contextLength, onGpu: Boolean(label) }),
 	};
+}
+
+/**
+ * What takes turns: our package with options of `loadModel`, then as each comparison changes that, then the peer
+ * where the model is one for it. On `device` "webgpu" our package on a GPU comes first, played by the processor
+ * where there is none.
+ *
+ * @param plan `{ device, loadOptions, comparisons, peer }`
+ */
+export async function enginesOf({ device, loadOptions, comparisons, peer }, server) {
+	const compared = comparisons.map((name) => ourEngine(loadOptions, COMPARISONS[name]));
+	if (device === "wasm") {
+		return [ourEngine(loadOptions), ...compared, ...(peer ? [peerEngine(loadOptions)] : [])];
+	}
+	const gpu = (await hasGpu(server)) ? WEBGPU : SOFTWARE_GPU;
+	return [
+		...[ourEngine(loadOptions, gpu), ourEngine(loadOptions), ...compared],
+		...(peer ? [peerEngine(loadOptions, gpu), peerEngine(loadOptions)] : []),
+	];
 }
 
 /** The versions of what is measured. */

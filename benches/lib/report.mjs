@@ -15,14 +15,16 @@ const both = ({ wall, cpu } = {}, format) =>
 function modelTable({ name, fileBytes, layers, vocab, format, embedding, read, engines }) {
 	const shape = layers && `${layers} layers, vocabulary ${vocab}, ${format}, embedding ${embedding}, `;
 	const others = engines.slice(1).some(({ firstIsFaster }) => firstIsFaster);
+	const onGpu = engines.some(({ gpu }) => gpu);
 	return {
 		title: `${name}: ${shape ?? ""}${mib(fileBytes)}; reading memory ${both({ wall: read.gbPerSecond, cpu: read.gbPerCpuSecond }, number)} GB/s`,
 		columns: [
 			...["engine", "kernel", "threads", "decode tok/s", "CPU ms/token"],
 			...["of roofline", "prefill tok/s", "CPU ms/token"],
 			...(others ? ["sterna is faster: decode", "prefill"] : []),
+			...(onGpu ? ["dispatches / submits / bytes read back a token"] : []),
 		],
-		rows: engines.map(({ name, kernel, threads, decode, prefill, shareOfRoofline, firstIsFaster }) => [
+		rows: engines.map(({ name, kernel, threads, decode, prefill, shareOfRoofline, firstIsFaster, gpu }) => [
 			name,
 			kernel,
 			threads ?? "–",
@@ -32,6 +34,9 @@ function modelTable({ name, fileBytes, layers, vocab, format, embedding, read, e
 			number(prefill.tokensPerSecond),
 			number(prefill.cpuMs),
 			...(others ? [both(firstIsFaster?.decode, times), both(firstIsFaster?.prefill, times)] : []),
+			...(onGpu
+				? [gpu ? `${number(gpu.dispatches)} / ${number(gpu.submits)} / ${number(gpu.bytesRead)}` : "–"]
+				: []),
 		]),
 	};
 }

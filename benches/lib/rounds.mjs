@@ -20,6 +20,14 @@ const perToken = (tokens, { ms, cpuMs }, less = { ms: 0, cpuMs: 0 }) => ({
 	cpuMs: cpuMs === undefined ? undefined : (cpuMs - less.cpuMs) / tokens,
 });
 
+/** What a GPU was given to do for a token: dispatches, submits, bytes read back. */
+function workPerToken(tokens, { gpu }, less) {
+	if (!gpu || !less.gpu) return undefined;
+	return Object.fromEntries(
+		Object.entries(gpu).map(([name, count]) => [name, (count - less.gpu[name]) / tokens]),
+	);
+}
+
 /**
  * Runs the rounds.
  *
@@ -30,7 +38,7 @@ const perToken = (tokens, { ms, cpuMs }, less = { ms: 0, cpuMs: 0 }) => ({
  * @param reader what measures the read bandwidth, once a round
  * @param plan `{ rounds, prompt, tokens }`
  * @returns `{ reads, runs, failures }`: a read each round; for each engine a list of
- * `{ prefill: { ms, cpuMs }, decode: { ms, cpuMs } }`, times a token; and by the engine's index why it stopped, where
+ * `{ prefill: { ms, cpuMs }, decode: { ms, cpuMs }, gpu }`, times and what a GPU was given to do, a token; and by the engine's index why it stopped, where
  * another one than ours did
  */
 export async function measureRounds(engines, reader, { rounds, prompt, tokens }) {
@@ -64,7 +72,11 @@ export async function measureRounds(engines, reader, { rounds, prompt, tokens })
 			const long = await generate(engine, texts.long, 1);
 			const first = await generate(engine, texts.first, 1);
 			const further = await generate(engine, texts.further, 1 + tokens);
-			list.push({ prefill: perToken(long.promptTokens, long), decode: perToken(tokens, further, first) });
+			list.push({
+				prefill: perToken(long.promptTokens, long),
+				decode: perToken(tokens, further, first),
+				gpu: workPerToken(tokens, further, first),
+			});
 		});
 	}
 	return { reads, runs, failures };

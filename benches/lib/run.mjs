@@ -1,6 +1,6 @@
 // The whole benchmark: from a plan to the document that `benches/README.md` describes.
 import { startReader } from "./bandwidth.mjs";
-import { ourEngines, peerEngine, startEngine, versions } from "./engines.mjs";
+import { enginesOf, startEngine, versions } from "./engines.mjs";
 import { measureKernels } from "./kernels.mjs";
 import { describeMachine, keepBusy } from "./machine.mjs";
 import { givenModel, syntheticModels } from "./models.mjs";
@@ -20,8 +20,7 @@ const say = (text) => console.error(text);
 /** One model on every engine that runs it. */
 async function measureModel(model, { server, reader, plan }) {
 	const url = server.addFile(model.path);
-	const wanted = ourEngines(plan.loadOptions, plan.comparisons);
-	if (plan.peer && model.peer) wanted.push(peerEngine(plan.loadOptions.threads));
+	const wanted = await enginesOf({ ...plan, peer: plan.peer && model.peer }, server);
 	const contextLength = Math.max(CONTEXT, plan.prompt + 1, plan.tokens + 2);
 	const engines = [];
 	const { name, fileBytes } = model;
@@ -70,7 +69,8 @@ async function measureModel(model, { server, reader, plan }) {
  * Runs the benchmark.
  *
  * @param plan `quick`: small models; `model`: a file in place of the synthetic ones; `rounds`, `prompt`, `tokens`:
- * numbers; `loadOptions`: of `loadModel`, with the number of `threads`; `comparisons`: names of `COMPARISONS`;
+ * numbers; `loadOptions`: of `loadModel`, with the number of `threads`; `device`: "wasm" or
+ * "webgpu", the first engine's; `comparisons`: names of `COMPARISONS`;
  * `peer`, `kernels`: whether these are measured; `busy`: how many threads compute beside
  */
 export async function runBenchmark(plan) {

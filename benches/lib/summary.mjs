@@ -16,6 +16,12 @@ function speed(runs, phase) {
 	return { ms, tokensPerSecond: 1000 / ms, cpuMs: median(runs.map((run) => run[phase].cpuMs)) };
 }
 
+/** What a GPU was given to do for a token of decoding. */
+const work = (runs) =>
+	Object.fromEntries(
+		Object.keys(runs[0].gpu).map((name) => [name, median(runs.map(({ gpu }) => gpu[name]))]),
+	);
+
 /** How many times faster `runs` are than `others`. */
 function timesFaster(runs, others, phase) {
 	const ratio = (key) =>
@@ -60,6 +66,7 @@ export function summariseEngine({ name, loaded }, runs, reads, { fileBytes, toke
 			...(loaded.memory && { wasmBytes: loaded.memory.wasm, weightBytes: loaded.memory.weights }),
 		},
 		decode: speed(runs, "decode"),
+		...(runs[0].gpu && { gpu: work(runs) }),
 		prefill: speed(runs, "prefill"),
 		tokenBytes,
 		shareOfRoofline: shareOfRoofline(runs, reads, tokenBytes),

@@ -50,9 +50,11 @@ export async function openTab(server, module, { jsFlags = "", browserFlags = [],
 	}, `/pages/${module}.mjs`);
 	const devtools = await browser.newBrowserCDPSession();
 
-	const renderers = async () => {
+	// A GPU that the processor plays computes in a process of its own.
+	const computing = browserFlags.length ? ["renderer", "GPU"] : ["renderer"];
+	const processes = async () => {
 		const { processInfo } = await devtools.send("SystemInfo.getProcessInfo");
-		return processInfo.filter(({ type }) => type === "renderer").map(({ id }) => id);
+		return processInfo.filter(({ type }) => computing.includes(type)).map(({ id }) => id);
 	};
 	const call = (name, argument) =>
 		page.evaluate(([name, argument]) => globalThis.bench[name](argument), [name, argument]);
@@ -63,7 +65,7 @@ export async function openTab(server, module, { jsFlags = "", browserFlags = [],
 		/** Calls, and adds to the result the CPU time in ms; `undefined` where the system does not tell. */
 		async callTimed(name, argument) {
 			if (!countsProcesses) return { ...(await call(name, argument)), cpuMs: undefined };
-			const pids = await renderers();
+			const pids = await processes();
 			const before = cpuMilliseconds(pids);
 			const result = await call(name, argument);
 			return { ...result, cpuMs: cpuMilliseconds(pids) - before };
@@ -71,7 +73,7 @@ export async function openTab(server, module, { jsFlags = "", browserFlags = [],
 		/** Calls, and adds to the result the most memory that the tab gained meanwhile. */
 		async callWatched(name, argument) {
 			if (!countsProcesses) return { ...(await call(name, argument)), peakBytes: undefined };
-			const pids = await renderers();
+			const pids = await processes();
 			const before = residentBytes(pids);
 			let peak = before;
 			const sample = () => {

@@ -3,8 +3,18 @@ import { Wllama } from "/wllama/index.js";
 
 const wllama = new Wllama({ default: "/wllama/wasm/wllama.wasm" }, { suppressNativeLog: true });
 
-/** Loads a model to compute on the CPU; gives the time and what computes. */
-export async function load({ url, threads, contextLength }) {
+const ALL_LAYERS = 999;
+
+/** Without what its kernels are written for, llama.cpp leaves the GPU alone and says nothing. */
+async function requireGpu() {
+	const adapter = await navigator.gpu?.requestAdapter();
+	if (!wllama.isSupportWebGPU() || !adapter?.features.has("shader-f16"))
+		throw new Error("its WebGPU kernels need a GPU with 'shader-f16'");
+}
+
+/** Loads a model to compute on the CPU, or with every layer on the GPU; gives the time and what computes. */
+export async function load({ url, threads, contextLength, onGpu }) {
+	if (onGpu) await requireGpu();
 	const begin = performance.now();
 	const blob = await (await fetch(url)).blob();
 	await wllama.loadModel([blob], {
@@ -13,7 +23,7 @@ export async function load({ url, threads, contextLength }) {
 		n_ubatch: 512,
 		n_threads: threads,
 		n_parallel: 1,
-		n_gpu_layers: 0,
+		n_gpu_layers: onGpu ? ALL_LAYERS : 0,
 		warmup: false,
 	});
 	const ms = performance.now() - begin;

@@ -54,7 +54,7 @@ function memoryAdvice(
 	const fitting = Math.floor((memory.kvCache - excess) / perToken / 256) * 256;
 	if (fitting >= 256) advice.push(`Set 'contextLength' to ${fitting} or less.`);
 	if (kvCache !== "q8") {
-		const smaller = kvCache === "f32" ? "f16" : "q8";
+		const smaller = kvCache === "f32" ? "q16" : "q8";
 		advice.push(
 			`Set 'kvCache' to "${smaller}": that halves the ${size(memory.kvCache)} of the key-value cache.`,
 		);

@@ -39,7 +39,7 @@ const NETWORK_RULES = {
 /** What a model's files are found, fetched and read with. */
 export const SOURCE_RULES = {
 	contextLength: integer(1, 2 ** 32 - 1),
-	kvCache: oneOf("f32", "f16", "q8"),
+	kvCache: oneOf("f32", "f16", "q16", "q8"),
 	activations: oneOf("auto", "int8", "float"),
 	embedding: oneOf("auto", "file", "f16", "q8", "q4"),
 	i2sLayout: oneOf("x86", "arm"),

@@ -1,11 +1,11 @@
 // The wasm module's interface, as the crate's `web` module exports it. Everything that this package knows
 // about the engine is here, so that the rest can be tested against a fake.
 
-import type { Message, ModelConfig } from "./types.js";
+import type { KvCacheFormat, Message, ModelConfig } from "./types.js";
 
 export interface LoaderOptions {
 	contextLength?: number;
-	kvCache?: "f32" | "f16" | "q8";
+	kvCache?: KvCacheFormat;
 	activations?: "auto" | "int8" | "float";
 	embedding?: "auto" | "file" | "f16" | "q8" | "q4";
 	i2sLayout?: "x86" | "arm";
@@ -62,7 +62,7 @@ export interface WasmLoader {
 export interface WasmModelInfo {
 	config: ModelConfig;
 	contextLength: number;
-	kvCache: "f32" | "f16" | "q8";
+	kvCache: KvCacheFormat;
 	hasTokenizer: boolean;
 	hasChatTemplate: boolean;
 	specialTokens: { bos?: number; eos: number[] };

@@ -54,8 +54,12 @@ pub async fn has_subgroups() -> bool {
 }
 
 /// The variants that need nothing of a device; those of a product in the fewest dispatches.
-pub const PLAIN_TEAM: Variants =
-    Variants { team: Team::Lane, dot: IntegerDot::Packed, preparation: InputPreparation::Inline };
+pub const PLAIN_TEAM: Variants = Variants {
+    team: Team::Lane,
+    dot: IntegerDot::Singles,
+    preparation: InputPreparation::Inline,
+    tiles: IntegerDot::Singles,
+};
 
 /// A GPU within WebGPU's default limits, or `None`, and a line that says so, where the machine has none at all.
 pub async fn open() -> Option<Gpu> {
@@ -72,24 +76,30 @@ pub async fn open_with(options: &DeviceOptions, forced: Option<Variants>) -> Opt
     }
 }
 
-/// One device for each way to compute linears that it can run.
+/// One device for each way to compute linears that it can run, with every way to multiply tiles among them.
 pub async fn open_variants() -> Vec<Gpu> {
     let mut gpus = Vec::new();
     let has_subgroups = has_subgroups().await;
     for team in [Team::Lane, Team::Workgroup(16), Team::Subgroup] {
-        let dot = if team == Team::Lane { IntegerDot::Plain } else { IntegerDot::Packed };
         if team == Team::Subgroup && !has_subgroups {
             eprintln!("SKIPPED {team:?}: this GPU has no subgroups");
             continue;
         }
-        let is_subgroup = team == Team::Subgroup;
-        let options =
-            DeviceOptions { default_limits: !is_subgroup, subgroups: is_subgroup, ..Default::default() };
+        let dot = if team == Team::Lane { IntegerDot::Singles } else { IntegerDot::Packed };
         let preparation = match team {
             Team::Workgroup(_) => InputPreparation::Separate,
             Team::Lane | Team::Subgroup => InputPreparation::Inline,
         };
-        match Gpu::open(&options, Some(Variants { team, dot, preparation })).await {
+        // Kernels of tiles know no teams, and compiling them takes most of the time.
+        let tiles = match team {
+            Team::Lane => IntegerDot::Singles,
+            Team::Workgroup(_) if has_subgroups => IntegerDot::Singles,
+            Team::Workgroup(_) | Team::Subgroup => IntegerDot::Packed,
+        };
+        let is_subgroup = team == Team::Subgroup;
+        let options =
+            DeviceOptions { default_limits: !is_subgroup, subgroups: is_subgroup, ..Default::default() };
+        match Gpu::open(&options, Some(Variants { team, dot, preparation, tiles })).await {
             Ok(gpu) => gpus.push(gpu),
             Err(error) => eprintln!("SKIPPED {team:?}: {error}"),
         }

@@ -47,7 +47,7 @@ test("a context that is too long is told, with the length that fits", async () =
 	assert.match(excess!, /6\.5 GB of memory.*more than this device can give/);
 	const tokens = Number(/'contextLength' to (\d+)/.exec(length!)?.[1]);
 	assert.ok(tokens > 10_000 && tokens < 65536, length);
-	assert.match(format!, /'kvCache' to "f16"/);
+	assert.match(format!, /'kvCache' to "q16"/);
 });
 
 test("weights that are too large are told", async () => {

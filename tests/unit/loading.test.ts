@@ -259,7 +259,7 @@ test("unknown and wrong options are refused by name", async () => {
 	await wrong({ thread: 4 }, /no option 'thread'.*contextLength/);
 	await wrong({ threads: 0 }, /'threads' must be "auto", or must be a whole number, at least 1/);
 	await wrong({ contextLength: 0 }, /'contextLength' must be a whole number from 1/);
-	await wrong({ kvCache: "q4" }, /'kvCache' must be "f32" or "f16" or "q8"/);
+	await wrong({ kvCache: "q4" }, /'kvCache' must be "f32" or "f16" or "q16" or "q8"/);
 	await wrong({ signal: {} }, /AbortSignal/);
 	await wrong({ wasmUrl: "http://[" }, /'wasmUrl' is not an address/);
 	await fails(load(gguf(10), { device: "webgpu" }), "unsupported_browser", /WebGPU/);

@@ -36,12 +36,13 @@ thread_local! {
     static LAYERS: RefCell<Option<Layers>> = const { RefCell::new(None) };
 }
 
-/// `count` layers whose caches hold `context` tokens, and the input of `tokens` more. `matrix` makes one of a
+/// `count` layers whose caches hold `context` tokens in a format, and the input of `tokens` more. `matrix` makes one of a
 /// shape; `floats` gives numbers.
 pub fn make(
     count: usize,
     context: usize,
     tokens: usize,
+    format: KvFormat,
     mut matrix: impl FnMut(usize, usize) -> Matrix,
     mut floats: impl FnMut(usize) -> Vec<f32>,
 ) {
@@ -56,7 +57,7 @@ pub fn make(
         down: matrix(HIDDEN, FFN),
     });
     let weights = weights.collect();
-    let shape = CacheShape { layers: count, kv_heads: KV_HEADS, head_dim: HEAD_DIM, format: KvFormat::F16 };
+    let shape = CacheShape { layers: count, kv_heads: KV_HEADS, head_dim: HEAD_DIM, format };
     let mut cache = Cpu::default().new_cache(shape).expect("a cache");
     for layer in 0..count {
         let mut tensor = |width| CpuTensor::from_data(width, floats(context * width));
@@ -95,6 +96,11 @@ pub fn products(index: usize) -> f32 {
     LAYERS.with_borrow(|layers| layers.as_ref().expect("make comes first").products(index))
 }
 
+/// The attention of [`run`].
+pub fn attend(index: usize) -> f32 {
+    LAYERS.with_borrow_mut(|layers| layers.as_mut().expect("make comes first").attend(index))
+}
+
 impl Layers {
     fn run(&mut self, index: usize) -> f32 {
         let cpu = Cpu::default();
@@ -127,5 +133,12 @@ impl Layers {
         let [gate, _] = cpu.linears([&weights.gate, &weights.up], &hidden);
         cpu.linear_add(&weights.down, &inner, &mut residual);
         residual.data()[0] + gate.data()[0]
+    }
+
+    fn attend(&mut self, index: usize) -> f32 {
+        let tokens = self.hidden.tokens();
+        let kv = || CpuTensor::from_data(KV_HEADS * HEAD_DIM, vec![0.5; tokens * KV_HEADS * HEAD_DIM]);
+        let input = attention(index, self.hidden.clone(), kv(), kv());
+        Cpu::default().attend(input, &self.angles, &mut self.cache).expect("memory for the cache").data()[0]
     }
 }

@@ -9,8 +9,8 @@ mod layer;
 use std::arch::wasm32::{i8x16_splat, i32x4_extract_lane, i32x4_relaxed_dot_i8x16_i7x16_add, i32x4_splat};
 use std::arch::wasm32::{u64x2_extract_lane, u64x2_splat, v128, v128_load, v128_or};
 use std::cell::RefCell;
-use sterna::backend::Backend;
 use sterna::backend::cpu::{Cpu, CpuInput, CpuTensor};
+use sterna::backend::{Backend, KvFormat};
 use sterna::model::LinearInput;
 use sterna::quant::{Int4Matrix, Int8Matrix, Matrix, Scales, TernaryMatrix};
 
@@ -112,9 +112,12 @@ pub extern "C" fn make_int4(rows: usize, cols: usize, count: usize) -> usize {
     })
 }
 
+/// How keys and values are kept, by the number that [`make_layers`] takes.
+const KV_FORMATS: [KvFormat; 4] = [KvFormat::F32, KvFormat::F16, KvFormat::Q16, KvFormat::Q8];
+
 /// Replaces the layers by `count` ones of BitNet b1.58 2B-4T after `context` tokens, for `tokens` more.
 #[unsafe(no_mangle)]
-pub extern "C" fn make_layers(count: usize, context: usize, tokens: usize) {
+pub extern "C" fn make_layers(count: usize, context: usize, tokens: usize, kv_format: usize) {
     BENCH.with_borrow_mut(|bench| {
         *bench = Bench { random: 12345, ..Default::default() };
         let shared = RefCell::new(bench);
@@ -122,6 +125,7 @@ pub extern "C" fn make_layers(count: usize, context: usize, tokens: usize) {
             count,
             context,
             tokens,
+            KV_FORMATS[kv_format],
             |rows, cols| Matrix::Ternary(shared.borrow_mut().ternary(rows, cols, false)),
             |len| shared.borrow_mut().floats(len),
         );
@@ -138,6 +142,12 @@ pub extern "C" fn run_layer(index: usize) -> f32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn run_products(index: usize) -> f32 {
     layer::products(index)
+}
+
+/// The attention of [`run_layer`].
+#[unsafe(no_mangle)]
+pub extern "C" fn run_attention(index: usize) -> f32 {
+    layer::attend(index)
 }
 
 /// Replaces the activations by `tokens` random vectors, quantised to int8 or kept as floats.

@@ -5,13 +5,14 @@ import { describeSource } from "../files/source.js";
 import { inspectModel } from "../inspect.js";
 import { engineLoadOptions } from "../load-options.js";
 import { nodePlatform } from "../node-platform.js";
+import type { KvCacheFormat } from "../types.js";
 import type { InspectReport } from "../wasm-api.js";
 import { formatBytes, formatCount, formatTable } from "./format.js";
 import { print, printJson } from "./output.js";
 
 interface InspectOptions {
 	context?: number;
-	kv?: "f32" | "f16" | "q8";
+	kv?: KvCacheFormat;
 	tensors?: boolean;
 	metadata?: boolean;
 	json?: boolean;

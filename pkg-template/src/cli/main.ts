@@ -23,7 +23,7 @@ function loading(command: Command): Command {
 	return command
 		.argument("<model>", MODEL)
 		.option("-c, --context <tokens>", "size of the context window", integerOption(1))
-		.addOption(new Option("--kv <format>", "how keys and values are kept").choices(["f32", "f16", "q8"]))
+		.addOption(new Option("--kv <format>", "how keys and values are kept").choices(["f32", "f16", "q16", "q8"]))
 		.addOption(
 			new Option("--activations <kind>", "override how inputs of ternary layers are rounded").choices([
 				"auto",
@@ -96,7 +96,7 @@ Exit codes: 0 success, 1 error, 2 wrong usage, 130 interrupted.`,
 		.description("show what a model is and needs, reading only its headers")
 		.argument("<model>", MODEL)
 		.option("-c, --context <tokens>", "size of the context window to count memory for", integerOption(1))
-		.addOption(new Option("--kv <format>", "how keys and values are kept").choices(["f32", "f16", "q8"]))
+		.addOption(new Option("--kv <format>", "how keys and values are kept").choices(["f32", "f16", "q16", "q8"]))
 		.option("--tensors", "list every tensor")
 		.option("--metadata", "list the file's metadata")
 		.option("--json", "print everything as JSON")

@@ -1,13 +1,16 @@
 //! The KV cache of the CPU backend: blocks of positions, allocated as the context grows, so that a long
 //! context costs memory only once it is used.
 
-use super::float::largest;
+use super::float::{largest, nearest};
 use crate::Result;
 use crate::backend::{CacheShape, KvCache, KvFormat};
 use crate::quant::{halves, try_zeroed};
+use bytemuck::Zeroable;
 
 /// Positions in one block.
 pub const BLOCK_TOKENS: usize = 64;
+/// Integers that kernels take at a time.
+pub const CODE_ALIGN: usize = 8;
 
 /// Keys and values of all layers.
 #[derive(Debug, Clone)]
@@ -29,11 +32,43 @@ pub struct LayerCache {
 pub enum Block {
     F32(Vec<f32>),
     F16(Vec<u16>),
-    /// Signed bytes, and what one unit is worth in each vector.
-    Q8 {
-        codes: Vec<i8>,
-        scales: Vec<f32>,
-    },
+    Q16(Rounded<i16>),
+    Q8(Rounded<i8>),
+}
+
+/// Vectors of integers.
+#[derive(Debug, Clone)]
+pub struct Rounded<C> {
+    /// Each vector is padded with zeros to a multiple of [`CODE_ALIGN`].
+    codes: Vec<C>,
+    /// What one unit is worth in each vector.
+    scales: Vec<f32>,
+}
+
+/// An integer that keys and values are rounded to.
+pub trait Code: Copy + Zeroable {
+    /// Its largest magnitude.
+    const MAX: i16;
+
+    /// The lowest bits.
+    fn from_i32(value: i32) -> Self;
+}
+
+impl Code for i16 {
+    // Less than there is room for: products with queries of as many bits are summed in 32 bits.
+    const MAX: i16 = 8191;
+
+    fn from_i32(value: i32) -> Self {
+        value as i16
+    }
+}
+
+impl Code for i8 {
+    const MAX: i16 = 127;
+
+    fn from_i32(value: i32) -> Self {
+        value as i8
+    }
 }
 
 impl CpuCache {
@@ -78,13 +113,13 @@ impl KvCache for CpuCache {
 
 impl Block {
     fn zeroed(shape: CacheShape) -> Result<Self> {
-        const WHAT: &str = "the KV cache";
         let vectors = shape.kv_heads * BLOCK_TOKENS;
         let len = vectors * shape.head_dim;
         Ok(match shape.format {
             KvFormat::F32 => Block::F32(try_zeroed(len, WHAT)?),
             KvFormat::F16 => Block::F16(try_zeroed(len, WHAT)?),
-            KvFormat::Q8 => Block::Q8 { codes: try_zeroed(len, WHAT)?, scales: try_zeroed(vectors, WHAT)? },
+            KvFormat::Q16 => Block::Q16(Rounded::zeroed(vectors, shape.head_dim)?),
+            KvFormat::Q8 => Block::Q8(Rounded::zeroed(vectors, shape.head_dim)?),
         })
     }
 
@@ -95,31 +130,40 @@ impl Block {
         match self {
             Block::F32(data) => data[range].copy_from_slice(vector),
             Block::F16(data) => halves::encode_finite(vector, &mut data[range]),
-            Block::Q8 { codes, scales } => {
-                let scale = largest(vector).max(f32::MIN_POSITIVE * Q8_MAX) / Q8_MAX;
-                for (code, value) in codes[range].iter_mut().zip(vector) {
-                    *code = (value / scale).round_ties_even() as i8;
-                }
-                scales[index] = scale;
-            }
-        }
-    }
-
-    /// Vector `head · BLOCK_TOKENS + slot`.
-    pub fn load(&self, index: usize, vector: &mut [f32]) {
-        let range = index * vector.len()..(index + 1) * vector.len();
-        match self {
-            Block::F32(data) => vector.copy_from_slice(&data[range]),
-            Block::F16(data) => halves::decode_finite(&data[range], vector),
-            Block::Q8 { codes, scales } => {
-                let scale = scales[index];
-                for (value, code) in vector.iter_mut().zip(&codes[range]) {
-                    *value = f32::from(*code) * scale;
-                }
-            }
+            Block::Q16(data) => data.store(index, vector),
+            Block::Q8(data) => data.store(index, vector),
         }
     }
 }
 
-/// Largest magnitude of a code.
-const Q8_MAX: f32 = 127.0;
+impl<C: Code> Rounded<C> {
+    fn zeroed(vectors: usize, width: usize) -> Result<Self> {
+        let codes = try_zeroed(vectors * width.next_multiple_of(CODE_ALIGN), WHAT)?;
+        Ok(Self { codes, scales: try_zeroed(vectors, WHAT)? })
+    }
+
+    fn store(&mut self, index: usize, vector: &[f32]) {
+        let start = index * vector.len().next_multiple_of(CODE_ALIGN);
+        self.scales[index] = round(vector, C::MAX, &mut self.codes[start..][..vector.len()]);
+    }
+
+    /// The first `count` vectors of a head.
+    pub fn of_head(&self, head: usize, count: usize) -> (&[C], &[f32]) {
+        let width = self.codes.len() / self.scales.len();
+        let first = head * BLOCK_TOKENS;
+        (&self.codes[first * width..][..count * width], &self.scales[first..][..count])
+    }
+}
+
+/// Rounds to integers of a magnitude up to `max`. Returns what one unit is worth.
+pub fn round<C: Code>(vector: &[f32], max: i16, codes: &mut [C]) -> f32 {
+    let max = f32::from(max);
+    let unit = largest(vector).max(f32::MIN_POSITIVE * max) / max;
+    let inverse = 1.0 / unit;
+    for (code, value) in codes.iter_mut().zip(vector) {
+        *code = C::from_i32(nearest(value * inverse));
+    }
+    unit
+}
+
+const WHAT: &str = "the KV cache";

@@ -8,7 +8,7 @@
 
 use super::dot::{self, Chunk, Code, FLOAT_PLANES, PLANE_BITS};
 use super::float;
-use super::norm::normalised;
+use super::norm::Normalised;
 use super::tensor::CpuTensor;
 use crate::backend::Norm;
 use crate::model::LinearInput;
@@ -38,14 +38,15 @@ impl CpuInput {
     pub fn normalised(x: &CpuTensor, norm: &Norm<'_, Vec<f32>>, kind: LinearInput) -> Self {
         let mut values = CpuTensor::zeros(x.tokens(), x.width());
         let mut codes = (kind == LinearInput::Int8).then(|| Codes::new(x.tokens(), x.width(), kind));
-        let mut row = vec![0.0f64; x.width()];
         for token in 0..x.tokens() {
-            normalised(x.row(token), norm.weight, norm.eps, &mut row);
-            for (value, exact) in values.row_mut(token).iter_mut().zip(&row) {
-                *value = *exact as f32;
-            }
+            let row = Normalised::new(x.row(token), norm.weight, norm.eps);
+            values
+                .row_mut(token)
+                .iter_mut()
+                .zip(row.scaled(1.0))
+                .for_each(|(value, exact)| *value = exact as f32);
             if let Some(codes) = &mut codes {
-                codes.push(&row);
+                codes.push_normalised(&row);
             }
         }
         Self { values, kind, codes: codes.map(OnceCell::from).unwrap_or_default() }
@@ -99,17 +100,10 @@ impl Codes {
         }
     }
 
-    /// Appends a token in double precision.
-    fn push(&mut self, row: &[f64]) {
-        let max = largest(row);
-        let scale = match self.kind {
-            // The quantiser of BitNet b1.58.
-            LinearInput::Int8 => 127.0 / max.max(1e-5),
-            LinearInput::Float => f64::from(FIXED_MAX) / max.max(f64::from(f32::MIN_POSITIVE)),
-        };
-        for (integer, value) in self.integers.iter_mut().zip(row) {
-            *integer = round(value * scale);
-        }
+    /// Appends a token's int8 codes, by the quantiser of BitNet b1.58 in double precision.
+    fn push_normalised(&mut self, row: &Normalised<'_>) {
+        let scale = 127.0 / row.largest().max(1e-5);
+        self.integers.iter_mut().zip(row.scaled(scale)).for_each(|(integer, value)| *integer = round(value));
         self.store(scale as f32);
     }
 
@@ -162,17 +156,6 @@ impl Codes {
     pub fn scale(&self, token: usize) -> f32 {
         self.scales[token]
     }
-}
-
-/// The largest magnitude.
-fn largest(row: &[f64]) -> f64 {
-    let larger = |max: f64, x: &f64| if x.abs() > max { x.abs() } else { max };
-    let (chunks, rest) = row.as_chunks::<8>();
-    let mut lanes = [0.0; 8];
-    for chunk in chunks {
-        lanes.iter_mut().zip(chunk).for_each(|(lane, x)| *lane = larger(*lane, x));
-    }
-    lanes.iter().chain(rest).fold(0.0, larger)
 }
 
 /// The nearest integer, the even one of two, for magnitudes below 2³¹.

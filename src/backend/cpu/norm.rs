@@ -1,10 +1,39 @@
 //! RMSNorm (<https://arxiv.org/abs/1910.07467>).
 
-/// `out = x / sqrt(mean(x²) + eps) ⊙ weight`, in `f64` throughout.
-pub fn normalised(x: &[f32], weight: &[f32], eps: f32, out: &mut [f64]) {
-    let inverse = inverse_rms(x, eps);
-    for ((out, x), weight) in out.iter_mut().zip(x).zip(weight) {
-        *out = f64::from(*x) * inverse * f64::from(*weight);
+/// A row before it is divided: `x ⊙ weight · inverse` is its norm. In `f64`, where the products are exact.
+pub struct Normalised<'a> {
+    x: &'a [f32],
+    weight: &'a [f32],
+    inverse: f64,
+}
+
+impl<'a> Normalised<'a> {
+    pub fn new(x: &'a [f32], weight: &'a [f32], eps: f32) -> Self {
+        assert_eq!(x.len(), weight.len());
+        Self { x, weight, inverse: inverse_rms(x, eps) }
+    }
+
+    /// The norm times a factor, element by element.
+    #[inline(always)]
+    pub fn scaled(&self, factor: f64) -> impl Iterator<Item = f64> {
+        let factor = self.inverse * factor;
+        self.x.iter().zip(self.weight).map(move |(x, weight)| f64::from(*x) * f64::from(*weight) * factor)
+    }
+
+    /// The largest magnitude.
+    pub fn largest(&self) -> f64 {
+        let larger = |max: f64, product: f64| if product.abs() > max { product.abs() } else { max };
+        let product = |(x, weight): (&f32, &f32)| f64::from(*x) * f64::from(*weight);
+        let (x, x_rest) = self.x.as_chunks::<8>();
+        let (weight, weight_rest) = self.weight.as_chunks::<8>();
+        let mut lanes = [0.0; 8];
+        for chunks in x.iter().zip(weight) {
+            for (lane, pair) in lanes.iter_mut().zip(chunks.0.iter().zip(chunks.1)) {
+                *lane = larger(*lane, product(pair));
+            }
+        }
+        let rest = x_rest.iter().zip(weight_rest).map(product);
+        lanes.into_iter().chain(rest).fold(0.0, larger) * self.inverse
     }
 }
 

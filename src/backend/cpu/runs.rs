@@ -34,6 +34,10 @@ impl Runs {
         Self { runs, vectors, totals }
     }
 
+    pub fn first(&self) -> &Run {
+        &self.runs[0]
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &Run> {
         self.runs.iter()
     }

@@ -129,7 +129,8 @@ impl Pass<'_> {
     fn kv_part(&self) -> &'static str {
         match self.cache.shape().format {
             KvFormat::F32 => "kv.f32",
-            KvFormat::F16 | KvFormat::Q8 => "kv.f16",
+            KvFormat::F16 | KvFormat::Q16 => "kv.f16",
+            KvFormat::Q8 => "kv.q8",
         }
     }
 

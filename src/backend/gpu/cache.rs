@@ -1,5 +1,5 @@
-//! The KV cache on the GPU: a buffer of keys and one of values a layer, `[positions, kv_heads, head_dim]`, which
-//! double when the context outgrows them.
+//! The KV cache on the GPU: a buffer of keys and one of values a layer, `[positions, kv_heads, head_dim]` in
+//! the format of `shaders/kv.*.wgsl`, which double when the context outgrows them.
 
 use super::context::Context;
 use crate::backend::{CacheShape, KvCache};
@@ -44,7 +44,7 @@ impl GpuCache {
         if bytes > context.device.binding_bytes {
             return Err(Error::OutOfMemory(format!(
                 "a KV cache of {capacity} positions takes {:.0} MB a layer, and the GPU binds {:.0} MB at most: \
-                 ask for a shorter contextLength, or for kvCache \"f16\"",
+                 ask for a shorter contextLength, or for kvCache \"q8\"",
                 bytes as f64 / 1e6,
                 context.device.binding_bytes as f64 / 1e6
             )));

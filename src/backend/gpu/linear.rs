@@ -5,7 +5,7 @@ use super::kernels::Constant;
 use super::prepare::{self, VALUE_ALIGN};
 use super::recorder::Dispatch;
 use super::tensor::{GpuInput, GpuTensor};
-use super::variants::Team;
+use super::variants::{IntegerDot, Team};
 use super::weights::{GpuDense, GpuMatrix, GpuTernary, RowBlock, TernaryPart};
 use crate::model::Activation;
 use crate::quant::ternary::{CHUNK_COLS, COL_ALIGN, GROUP_ROWS};
@@ -120,20 +120,29 @@ fn combine(context: &Context, gate: &GpuTensor, up: &GpuTensor, act: Activation)
 }
 
 fn ternary(context: &Context, segments: &[Segment<'_>], x: &GpuInput, epilogue: Epilogue) {
-    let tokens = x.source.tokens as u32;
-    let planes = x.planes();
-    let cols = segments[0].matrix.cols;
-    let is_grouped = segments[0].matrix.group.is_some();
-    let is_gate = matches!(epilogue, Epilogue::Gate(_));
-    let (team, vectors) = match (tokens, planes) {
-        (1, _) => (context.variants.get().team, planes),
-        (_, 1) => (Team::Lane, TOKENS),
-        _ => (Team::Lane, planes),
+    let matrix = segments[0].matrix;
+    let (words, octets) = ternary_params(segments, x.source.tokens, epilogue);
+    let constants = [("PLANES", Constant::Count(x.planes())), ("EPILOGUE", Constant::Count(epilogue.code()))];
+    let product = Product {
+        params: &words,
+        octets,
+        is_grouped: matrix.group.is_some(),
+        cols: matrix.cols,
+        constants: constants.to_vec(),
+        weights: &segments[0].part.buffer,
+        out: segments[0].out.buffer(),
     };
+    if x.source.tokens == 1 { product.row(context, x, epilogue) } else { product.tiles(context, x) }
+}
+
+/// `struct Params` of `shaders/ternary_linear.wgsl`, and the octets of rows that are computed.
+fn ternary_params(segments: &[Segment<'_>], tokens: usize, epilogue: Epilogue) -> (Vec<u32>, u32) {
+    let cols = segments[0].matrix.cols;
+    let is_gate = matches!(epilogue, Epilogue::Gate(_));
     let mut params = vec![
         (cols.next_multiple_of(COL_ALIGN) / CHUNK_COLS) as u32,
         cols.div_ceil(CHUNK_COLS) as u32,
-        tokens,
+        tokens as u32,
         0,
         segments.len() as u32,
         0,
@@ -159,45 +168,117 @@ fn ternary(context: &Context, segments: &[Segment<'_>], x: &GpuInput, epilogue: 
     }
     params[3] = octets;
     params.resize(8 + 8 * MOST_SEGMENTS, 0);
+    (params, octets)
+}
 
-    let product = if is_grouped { "ternary_linear.grouped" } else { "ternary_linear.whole" };
-    let mut constants = team.constants();
-    constants.extend([
-        ("VECTORS", Constant::Count(vectors)),
-        ("PLANES", Constant::Count(planes)),
-        ("EPILOGUE", Constant::Count(epilogue.code())),
-    ]);
-    let mut parts = vec![
-        "exponential",
-        "team",
-        team.part(),
-        context.variants.get().dot.part(),
-        product,
-        "ternary_linear",
-    ];
-    let (buffer, out) = (&segments[0].part.buffer, segments[0].out.buffer());
-    let workgroups = [workgroups(context, team, octets), tokens.div_ceil(vectors / planes), 1];
-    if let Some(inline) = prepare::inline(context, x) {
-        parts.extend(inline.parts());
-        constants.extend(inline.constants());
-        let mut buffers = vec![(1, buffer), (3, out)];
-        buffers.extend(inline.buffers());
+/// A dispatch of products with ternary weights.
+struct Product<'a> {
+    params: &'a [u32],
+    octets: u32,
+    is_grouped: bool,
+    cols: usize,
+    constants: Vec<(&'static str, Constant)>,
+    weights: &'a wgpu::Buffer,
+    out: &'a wgpu::Buffer,
+}
+
+impl Product<'_> {
+    /// One token: teams share the rows.
+    fn row(mut self, context: &Context, x: &GpuInput, epilogue: Epilogue) {
+        let variants = context.variants.get();
+        let dot = variants.dot.within(self.cols);
+        let product = if self.is_grouped { "ternary_row.grouped" } else { "ternary_row.whole" };
+        self.constants.extend(variants.team.constants());
+        let mut parts =
+            vec!["exponential", "team", variants.team.part(), "ternary_linear", product, "ternary_row"];
+        parts.extend(dot.row_parts());
+        let mut buffers = vec![(1, self.weights), (3, self.out)];
+        let workgroups = [workgroups(context, variants.team, self.octets), 1, 1];
+        if let Some(inline) = prepare::inline(context, x, epilogue) {
+            parts.extend(inline.parts());
+            self.constants.extend(inline.constants());
+            buffers.extend(inline.buffers());
+            context.dispatch(Dispatch {
+                kernel: context.kernel(&parts, &self.constants),
+                params: &[(0, self.params), inline.params()],
+                buffers: &buffers,
+                workgroups,
+            });
+            return;
+        }
+        parts.push("input.buffer");
+        buffers.push((2, x.codes(context)));
         context.dispatch(Dispatch {
-            kernel: context.kernel(&parts, &constants),
-            params: &[(0, &params), inline.params()],
+            kernel: context.kernel(&parts, &self.constants),
+            params: &[(0, self.params)],
             buffers: &buffers,
             workgroups,
         });
-        return;
     }
-    parts.push("input.buffer");
-    context.dispatch(Dispatch {
-        kernel: context.kernel(&parts, &constants),
-        params: &[(0, &params)],
-        buffers: &[(1, buffer), (2, x.codes(context)), (3, out)],
-        workgroups,
-    });
+
+    /// Several tokens: tiles of rows and tokens.
+    fn tiles(mut self, context: &Context, x: &GpuInput) {
+        let tokens = x.source.tokens as u32;
+        let tile = Tile::of(context.variants.get().tiles.within(self.cols), x.planes(), tokens);
+        self.constants.extend(tile.constants());
+        self.constants.push(("GROUPED", Constant::Flag(self.is_grouped)));
+        let mut parts = vec!["exponential", "ternary_linear", "input.buffer"];
+        parts.extend(tile.parts());
+        context.dispatch(Dispatch {
+            kernel: context.kernel(&parts, &self.constants),
+            params: &[(0, self.params)],
+            buffers: &[(1, self.weights), (2, x.codes(context)), (3, self.out)],
+            workgroups: [self.octets.div_ceil(tile.octets), tokens.div_ceil(tile.tokens), 1],
+        });
+    }
 }
+
+/// What a workgroup of a product with several tokens takes (`shaders/ternary_tile.*.wgsl`).
+struct Tile {
+    dot: IntegerDot,
+    octets: u32,
+    tokens: u32,
+    /// Vectors of an invocation, in the packed kernel.
+    own: u32,
+}
+
+impl Tile {
+    fn of(dot: IntegerDot, planes: u32, tokens: u32) -> Self {
+        match dot {
+            IntegerDot::Singles => {
+                Self { dot, octets: SINGLES_WORKGROUP, tokens: SINGLES_VECTORS / planes, own: 0 }
+            }
+            IntegerDot::Packed => {
+                let own = match planes {
+                    1 if tokens <= PACKED_SHARES => 1,
+                    1 => PACKED_VECTORS,
+                    planes => planes,
+                };
+                Self { dot, octets: PACKED_OCTETS, tokens: PACKED_SHARES * own / planes, own }
+            }
+        }
+    }
+
+    fn parts(&self) -> &'static [&'static str] {
+        match self.dot {
+            IntegerDot::Packed => &["ternary_tile.packed"],
+            IntegerDot::Singles => &["singles", "ternary_tile.singles"],
+        }
+    }
+
+    fn constants(&self) -> Option<(&'static str, Constant)> {
+        (self.dot == IntegerDot::Packed).then_some(("OWN", Constant::Count(self.own)))
+    }
+}
+
+/// Sizes in `shaders/ternary_tile.packed.wgsl`: octets of rows of a workgroup, invocations that share each, and
+/// vectors of an invocation where there are many tokens.
+const PACKED_OCTETS: u32 = 8;
+const PACKED_SHARES: u32 = 8;
+const PACKED_VECTORS: u32 = 4;
+/// Sizes in `shaders/ternary_tile.singles.wgsl`: invocations, each with its octet, and their vectors.
+const SINGLES_WORKGROUP: u32 = 32;
+const SINGLES_VECTORS: u32 = 8;
 
 fn dense(
     context: &Context,

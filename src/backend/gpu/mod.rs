@@ -65,6 +65,7 @@ impl Gpu {
             team,
             dot: IntegerDot::Packed,
             preparation: InputPreparation::Inline,
+            tiles: IntegerDot::Packed,
         });
         Ok(Self { context: Rc::new(Context::new(device, variants)), forced, rejected: Rc::default() })
     }
@@ -152,10 +153,12 @@ impl Backend for Gpu {
         Ok(buffer)
     }
 
+    /// Halves in the place of 16-bit integers: a GPU converts them for nothing.
     fn kv_format(&self, wanted: KvFormat) -> KvFormat {
         match wanted {
             KvFormat::F32 => KvFormat::F32,
-            KvFormat::F16 | KvFormat::Q8 => KvFormat::F16,
+            KvFormat::F16 | KvFormat::Q16 => KvFormat::F16,
+            KvFormat::Q8 => KvFormat::Q8,
         }
     }
 

@@ -3,6 +3,7 @@
 use super::arena::Lease;
 use super::context::Context;
 use super::kernels::Constant;
+use super::linear::Epilogue;
 use super::recorder::Dispatch;
 use super::tensor::{GpuInput, GpuTensor};
 use super::variants::InputPreparation;
@@ -69,12 +70,16 @@ pub struct Preparation<'a> {
 }
 
 /// The preparation of one token's integer input within the kernel of its product, where that is wanted and the
-/// input fits workgroup memory.
-pub fn inline<'a>(context: &Context, input: &'a GpuInput) -> Option<Inline<'a>> {
+/// input fits workgroup memory. A gated product is by far the largest of a layer: with its input made once, most
+/// of the work is saved for one dispatch more.
+pub fn inline<'a>(context: &Context, input: &'a GpuInput, epilogue: Epilogue) -> Option<Inline<'a>> {
     let source = &input.source;
     let padded = source.width.next_multiple_of(COL_ALIGN);
     let vectors = 1 + input.planes() as usize * padded / CHUNK_COLS;
-    let is_wanted = context.variants.get().preparation == InputPreparation::Inline && !input.has_codes();
+    let is_wanted = match context.variants.get().preparation {
+        InputPreparation::Inline => !input.has_codes(),
+        InputPreparation::Separate => !input.has_codes() && !matches!(epilogue, Epilogue::Gate(_)),
+    };
     let fits = source.tokens == 1 && source.partials.is_none() && vectors * 16 <= INLINE_BYTES;
     (is_wanted && fits)
         .then(|| Inline { preparation: Preparation::new(input, padded), vectors: vectors as u32 })

@@ -4,9 +4,9 @@
 //! would otherwise be silent and give zeros. Those that agree are timed on the products of one layer in the
 //! shape of the model that is loaded.
 
-use super::Gpu;
 use super::device::unavailable;
 use super::variants::{InputPreparation, IntegerDot, Team, Variants};
+use super::{Gpu, GpuMatrix};
 use crate::backend::cpu::Cpu;
 use crate::backend::{Backend, KvFormat, Norm, TokenIds};
 use crate::generate::sampler::{SamplerOptions, argmax};
@@ -26,29 +26,35 @@ const TOLERANCE: f32 = 0.05;
 /// # Errors
 /// `unsupported_browser` when none does, `device_lost`, `out_of_memory`.
 pub async fn select(gpu: &Gpu, config: &ModelConfig, kv_format: KvFormat) -> Result<Vec<String>> {
-    let mut trial =
-        Trial { gpu, config: small(config), kv_format, shape: config, best: None, wrong: Vec::new() };
+    let mut trial = Trial { gpu, config: small(config), kv_format, shape: config, wrong: Vec::new() };
     if let Some(forced) = gpu.forced {
         trial.check(forced).await?;
         return Ok(Vec::new());
     }
     // Compiling takes longer than anything else here, so only what may win on some device is tried.
-    let packed = |team| Variants { team, dot: IntegerDot::Packed, preparation: InputPreparation::Separate };
+    let candidate = |team, dot| Variants { team, dot, preparation: InputPreparation::Separate, tiles: dot };
+    let layer = TimedLayer::new(gpu, config)?;
+    let mut results = Vec::new();
     if gpu.context.device.has_subgroups {
-        trial.run(packed(Team::Subgroup)).await?;
+        results.extend(trial.run(candidate(Team::Subgroup, IntegerDot::Packed), &layer).await?);
     }
-    if trial.best.is_none() {
-        trial.run(packed(Team::Workgroup(WORKGROUP_LANES))).await?;
+    if results.is_empty() {
+        let team = Team::Workgroup(WORKGROUP_LANES);
+        results.extend(trial.run(candidate(team, IntegerDot::Packed), &layer).await?);
     }
-    trial.run(packed(Team::Lane)).await?;
-    match trial.best {
-        Some((best, _)) => trial.run(Variants { preparation: InputPreparation::Inline, ..best }).await?,
-        None => trial.run(Variants { dot: IntegerDot::Plain, ..packed(Team::Lane) }).await?,
-    }
-    let Some((best, _)) = trial.best else {
+    results.extend(trial.run(candidate(Team::Lane, IntegerDot::Singles), &layer).await?);
+    let quickest = |time: fn(&Speed) -> Duration| {
+        results.iter().copied().min_by_key(|(_, speed)| time(speed)).map(|(variants, _)| variants)
+    };
+    let (Some(row), Some(tile)) = (quickest(|speed| speed.row), quickest(|speed| speed.tile)) else {
         return Err(unavailable(&format!("the GPU's results are wrong ({})", trial.wrong.join("; "))));
     };
-    gpu.context.variants.set(best);
+    let best = Variants { tiles: tile.tiles, ..row };
+    let inline = Variants { preparation: InputPreparation::Inline, ..best };
+    results.retain(|(variants, _)| *variants == row);
+    results.extend(trial.run(inline, &layer).await?);
+    let is_inline = results.iter().min_by_key(|(_, speed)| speed.row).is_some_and(|(won, _)| *won == inline);
+    gpu.context.variants.set(if is_inline { inline } else { best });
     Ok(trial.wrong)
 }
 
@@ -60,26 +66,32 @@ struct Trial<'a> {
     kv_format: KvFormat,
     /// Of the model that is timed.
     shape: &'a ModelConfig,
-    best: Option<(Variants, Duration)>,
     wrong: Vec<String>,
 }
 
+/// How long products take.
+#[derive(Clone, Copy)]
+struct Speed {
+    /// Those of one token in one layer.
+    row: Duration,
+    /// One of several tokens.
+    tile: Duration,
+}
+
 impl Trial<'_> {
-    /// Checks and times a candidate.
-    async fn run(&mut self, candidate: Variants) -> Result<()> {
+    /// Checks and times a candidate; `None`, and a note of it, where it is wrong.
+    async fn run(&mut self, candidate: Variants, layer: &TimedLayer) -> Result<Option<(Variants, Speed)>> {
         match self.check(candidate).await {
             Ok(()) => {}
             Err(error @ (Error::DeviceLost(_) | Error::OutOfMemory(_))) => return Err(error),
             Err(error) => {
                 self.wrong.push(format!("{candidate}: {error}"));
-                return Ok(());
+                return Ok(None);
             }
         }
-        let duration = time(self.gpu, self.shape).await?;
-        if self.best.is_none_or(|(_, best)| duration < best) {
-            self.best = Some((candidate, duration));
-        }
-        Ok(())
+        let row = time(self.gpu, || layer.run_row(self.gpu, self.shape)).await?;
+        let tile = time(self.gpu, || layer.run_tile(self.gpu, self.shape)).await?;
+        Ok(Some((candidate, Speed { row, tile })))
     }
 
     /// Compares a small model with the CPU.
@@ -224,21 +236,8 @@ impl Noise {
     }
 }
 
-/// How long the products of one token in one layer take, in the shape of `config`.
-async fn time(gpu: &Gpu, config: &ModelConfig) -> Result<Duration> {
-    let layer = timed_layer(gpu, config)?;
-    let run = || {
-        let norm = || Norm { weight: &layer.norm, eps: config.norm_eps };
-        let mut hidden = gpu.tensor(config.hidden_size, &vec![0.5; config.hidden_size]);
-        let x = gpu.norm_quantize(&hidden, norm(), config.linear_input);
-        let [query] = gpu.linears([&layer.query], &x);
-        let heads = gpu.norm_quantize(&query, norm(), config.linear_input);
-        gpu.linear_add(&layer.attn_output, &heads, &mut hidden);
-        let x = gpu.norm_quantize(&hidden, norm(), config.linear_input);
-        let inner = gpu.gate_up(&layer.gate, &layer.up, &x, config.activation);
-        let inner = gpu.norm_quantize(&inner, norm(), config.linear_input);
-        gpu.linear_add(&layer.down, &inner, &mut hidden);
-    };
+/// How long `run` takes.
+async fn time(gpu: &Gpu, run: impl Fn()) -> Result<Duration> {
     run();
     gpu.settle().await?;
     // Clocks of browsers are coarse: repeat until there is something to measure.
@@ -263,24 +262,54 @@ const MOST_REPETITIONS: u32 = 256;
 /// One layer whose weights are all alike: how long a product takes does not depend on them.
 struct TimedLayer {
     norm: wgpu::Buffer,
-    query: super::GpuMatrix,
-    attn_output: super::GpuMatrix,
-    gate: super::GpuMatrix,
-    up: super::GpuMatrix,
-    down: super::GpuMatrix,
+    query: GpuMatrix,
+    attn_output: GpuMatrix,
+    gate: GpuMatrix,
+    up: GpuMatrix,
+    down: GpuMatrix,
+    /// Rows for a tile of several tokens: enough of them for the workgroups that a device runs at a time.
+    tile: GpuMatrix,
 }
 
-fn timed_layer(gpu: &Gpu, config: &ModelConfig) -> Result<TimedLayer> {
-    let (hidden, ffn, query) = (config.hidden_size, config.intermediate_size, config.query_width());
-    let matrix = |rows, cols| {
-        gpu.upload_matrix(Matrix::Ternary(TernaryMatrix::blank(rows, cols, Scales::Tensor(0.01))?))
-    };
-    Ok(TimedLayer {
-        norm: gpu.upload_vector(vec![1.0; hidden.max(ffn).max(query)])?,
-        query: matrix(query, hidden)?,
-        attn_output: matrix(hidden, query)?,
-        gate: matrix(ffn, hidden)?,
-        up: matrix(ffn, hidden)?,
-        down: matrix(hidden, ffn)?,
-    })
+/// Tokens and rows of the product that is timed for prompts.
+const TILE_TOKENS: usize = 32;
+const TILE_ROWS: usize = 1024;
+
+impl TimedLayer {
+    /// In the shape of `config`.
+    fn new(gpu: &Gpu, config: &ModelConfig) -> Result<Self> {
+        let (hidden, ffn, query) = (config.hidden_size, config.intermediate_size, config.query_width());
+        let matrix = |rows, cols| {
+            gpu.upload_matrix(Matrix::Ternary(TernaryMatrix::blank(rows, cols, Scales::Tensor(0.01))?))
+        };
+        Ok(Self {
+            norm: gpu.upload_vector(vec![1.0; hidden.max(ffn).max(query)])?,
+            query: matrix(query, hidden)?,
+            attn_output: matrix(hidden, query)?,
+            gate: matrix(ffn, hidden)?,
+            up: matrix(ffn, hidden)?,
+            down: matrix(hidden, ffn)?,
+            tile: matrix(TILE_ROWS.min(ffn), hidden)?,
+        })
+    }
+
+    /// The products of one token.
+    fn run_row(&self, gpu: &Gpu, config: &ModelConfig) {
+        let norm = || Norm { weight: &self.norm, eps: config.norm_eps };
+        let mut hidden = gpu.tensor(config.hidden_size, &vec![0.5; config.hidden_size]);
+        let x = gpu.norm_quantize(&hidden, norm(), config.linear_input);
+        let [query] = gpu.linears([&self.query], &x);
+        let heads = gpu.norm_quantize(&query, norm(), config.linear_input);
+        gpu.linear_add(&self.attn_output, &heads, &mut hidden);
+        let x = gpu.norm_quantize(&hidden, norm(), config.linear_input);
+        let inner = gpu.gate_up(&self.gate, &self.up, &x, config.activation);
+        let inner = gpu.norm_quantize(&inner, norm(), config.linear_input);
+        gpu.linear_add(&self.down, &inner, &mut hidden);
+    }
+
+    /// A product of several tokens.
+    fn run_tile(&self, gpu: &Gpu, config: &ModelConfig) {
+        let x = gpu.tensor(config.hidden_size, &vec![0.5; TILE_TOKENS * config.hidden_size]);
+        gpu.linear(&self.tile, &gpu.quantize(x, config.linear_input));
+    }
 }

@@ -11,11 +11,13 @@ pub enum Team {
     Workgroup(u32),
 }
 
-/// How bytes are multiplied (`shaders/integer_dot.*.wgsl`).
+/// How codes and bytes are multiplied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IntegerDot {
+    /// Four bytes in one instruction.
     Packed,
-    Plain,
+    /// As singles, in which sums of so many bytes are exact.
+    Singles,
 }
 
 /// Where the integer input of one token's product is made.
@@ -23,7 +25,7 @@ pub enum IntegerDot {
 pub enum InputPreparation {
     /// By each workgroup of the product for itself, as far as its memory holds it: fewer dispatches.
     Inline,
-    /// Once, in a dispatch of its own: less work.
+    /// Once, in a dispatch of its own, for the largest products: less work.
     Separate,
 }
 
@@ -32,6 +34,8 @@ pub struct Variants {
     pub team: Team,
     pub dot: IntegerDot,
     pub preparation: InputPreparation,
+    /// How several tokens are multiplied (`shaders/ternary_tile.*.wgsl`); the others are of one.
+    pub tiles: IntegerDot,
 }
 
 impl std::fmt::Display for Variants {
@@ -41,15 +45,11 @@ impl std::fmt::Display for Variants {
             Team::Subgroup => "subgroup".to_owned(),
             Team::Workgroup(lanes) => format!("workgroup/{lanes}"),
         };
-        let dot = match self.dot {
-            IntegerDot::Packed => "packed",
-            IntegerDot::Plain => "plain",
-        };
         let preparation = match self.preparation {
             InputPreparation::Inline => "inline",
             InputPreparation::Separate => "separate",
         };
-        write!(f, "{team} {dot} {preparation}")
+        write!(f, "{team} {} {preparation}, {} tiles", self.dot, self.tiles)
     }
 }
 
@@ -84,11 +84,29 @@ impl Team {
     }
 }
 
+/// Columns whose sums are exact in singles: codes are 3 at most and digits 128, and singles hold 24 bits.
+const MOST_SINGLE_COLS: usize = (1 << 24) / (3 * 128);
+
 impl IntegerDot {
-    pub fn part(self) -> &'static str {
+    /// The same, or the one that is exact in rows of `cols` columns.
+    pub fn within(self, cols: usize) -> Self {
+        if cols <= MOST_SINGLE_COLS { self } else { IntegerDot::Packed }
+    }
+
+    /// The files of `shaders/` for one token.
+    pub fn row_parts(self) -> &'static [&'static str] {
         match self {
-            IntegerDot::Packed => "integer_dot.packed",
-            IntegerDot::Plain => "integer_dot.plain",
+            IntegerDot::Packed => &["integer_dot.packed"],
+            IntegerDot::Singles => &["singles", "integer_dot.singles"],
         }
+    }
+}
+
+impl std::fmt::Display for IntegerDot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            IntegerDot::Packed => "packed",
+            IntegerDot::Singles => "singles",
+        })
     }
 }

@@ -1,10 +1,18 @@
 //! Causal grouped-query attention (<https://arxiv.org/abs/2305.13245>) over the KV cache.
 
-mod pass;
-#[cfg(not(target_feature = "simd128"))]
-mod portable;
 #[cfg(target_feature = "simd128")]
-mod simd128;
+mod ahead;
+mod floats;
+#[cfg(not(target_feature = "simd128"))]
+mod floats_portable;
+#[cfg(target_feature = "simd128")]
+mod floats_simd128;
+mod integers;
+#[cfg(not(target_feature = "simd128"))]
+mod integers_portable;
+#[cfg(target_feature = "simd128")]
+mod integers_simd128;
+mod pass;
 
 use super::Cpu;
 use super::cache::{BLOCK_TOKENS, CpuCache, LayerCache};
@@ -14,7 +22,7 @@ use super::tensor::CpuTensor;
 use super::tiles::{TILE_BYTES, TileShape, for_tiles};
 use crate::Result;
 use crate::backend::{AttentionInput, KvCache, RopeAngles};
-use pass::HeadPass;
+use pass::attend_head;
 
 /// Tokens of a prompt that one thread attends for.
 const TILE_TOKENS: usize = 8;
@@ -43,7 +51,7 @@ pub fn attend(
     for_tiles(pool, [(&mut out, tile_shape(tokens, start + tokens, group))], |_, mut tile| {
         for first_column in tile.columns.clone().step_by(group) {
             let columns = first_column..first_column + group;
-            HeadPass::new(head_dim, start, columns, &tile, &input.query).run(layer, &mut tile);
+            attend_head(layer, &input.query, head_dim, start, columns, &mut tile);
         }
     });
     Ok(out)
