@@ -130,12 +130,14 @@ fn lane_sums<const R: usize, E: Element>(queries: &[f32], keys: [&[E]; KEYS]) ->
     for chunk in 0..width / LANES {
         // SAFETY: queries are `R` rows and keys have `width` elements, a multiple of `LANES` (asserted).
         unsafe {
-            let queries = &*queries.as_ptr().add(chunk * R * LANES).cast::<[[v128; R]; REGISTERS]>();
+            let queries =
+                &*queries.as_ptr().add(chunk * R * LANES).cast::<[[[f32; REGISTER]; R]; REGISTERS]>();
             let keys = keys.map(|key| E::load(key.as_ptr().add(chunk * LANES), decoder));
             for (register, queries) in queries.iter().enumerate() {
                 for (sums, query) in sums.iter_mut().zip(queries) {
+                    let query = v128_load(query.as_ptr().cast());
                     for (sum, key) in sums.iter_mut().zip(&keys) {
-                        *sum = multiply_add(*query, key[register], *sum);
+                        *sum = multiply_add(query, key[register], *sum);
                     }
                 }
             }
@@ -193,7 +195,8 @@ fn mix_rows<const R: usize, E: Element>(weights: &Weights, values: Vectors<'_, E
 /// Puts the sums of [`mix`] in the order of columns.
 pub fn restore<E: Element>(sums: &mut [f32]) {
     for chunk in sums.as_chunks_mut::<LANES>().0 {
-        for (sum, column) in chunk.to_owned().into_iter().zip(E::ORDER) {
+        let sums = *chunk;
+        for (sum, column) in sums.into_iter().zip(E::ORDER) {
             chunk[column] = sum;
         }
     }
