@@ -22,7 +22,7 @@ pub mod q4_1;
 pub mod q4_k;
 pub mod q6_k;
 pub mod q8_0;
-mod rounding;
+pub(crate) mod rounding;
 pub mod rows;
 pub mod ternary;
 pub mod tq1_0;

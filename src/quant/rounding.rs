@@ -2,11 +2,12 @@
 //! own maximum and rounding it leaves scalar.
 
 /// 1.5 · 2²³: the floats beside it are whole numbers, so that adding it rounds to one, half to even.
-pub(super) const WHOLE: f32 = 12_582_912.0;
+pub(crate) const WHOLE: f32 = 12_582_912.0;
 
-/// Rounds to the nearest whole number, half to even. `value` is less than 2²² in magnitude.
+/// Rounds to the nearest whole number, half to even. `value` is less than 2²² in magnitude; what is not, or is NaN,
+/// becomes any number.
 #[inline(always)]
-pub(super) fn round_small(value: f32) -> i32 {
+pub(crate) fn round_small(value: f32) -> i32 {
     (value + WHOLE).to_bits() as i32 - WHOLE.to_bits() as i32
 }
 

@@ -1,9 +1,10 @@
 //! The KV cache of the CPU backend: blocks of positions, allocated as the context grows, so that a long
 //! context costs memory only once it is used.
 
-use super::float::{largest, nearest};
+use super::float::largest;
 use crate::Result;
 use crate::backend::{CacheShape, KvCache, KvFormat};
+use crate::quant::rounding::round_small;
 use crate::quant::{halves, try_zeroed};
 use bytemuck::Zeroable;
 
@@ -161,7 +162,7 @@ pub fn round<C: Code>(vector: &[f32], max: i16, codes: &mut [C]) -> f32 {
     let unit = largest(vector).max(f32::MIN_POSITIVE * max) / max;
     let inverse = 1.0 / unit;
     for (code, value) in codes.iter_mut().zip(vector) {
-        *code = C::from_i32(nearest(value * inverse));
+        *code = C::from_i32(round_small(value * inverse));
     }
     unit
 }

@@ -1,17 +1,10 @@
 //! Float helpers written so that the compiler vectorises them: a dot product with independent
 //! accumulators, an exponential without branches.
 
+use crate::quant::rounding::WHOLE;
+
 /// Adding 1.5 · 2⁵² to a double leaves its integer part, rounded, in the low bits.
 pub const ROUND: f64 = 6_755_399_441_055_744.0;
-
-/// Adding 1.5 · 2²³ to a single leaves its integer part, rounded, in the low bits.
-const ROUND_SINGLE: f32 = 12_582_912.0;
-
-/// The lowest 22 bits of the nearest integer, the even one of two, for magnitudes below 2²².
-#[inline(always)]
-pub fn nearest(value: f32) -> i32 {
-    (value + ROUND_SINGLE).to_bits() as i32
-}
 
 /// Accumulators of [`dot`]: four SIMD128 registers.
 const LANES: usize = 16;
@@ -84,8 +77,8 @@ pub fn exp(x: f32) -> f32 {
     /// The logarithm of the smallest normal number, rounded up.
     const LEAST: f32 = -87.336_54;
     let within = if x > LEAST { x } else { LEAST };
-    let shifted = within * std::f32::consts::LOG2_E + ROUND_SINGLE;
-    let power = shifted - ROUND_SINGLE;
+    let shifted = within * std::f32::consts::LOG2_E + WHOLE;
+    let power = shifted - WHOLE;
     let (first, second) = (within - power * LN_2[0], power * LN_2[1]);
     let rest = first - second;
     let lost = (first - rest) - second;

@@ -8,7 +8,7 @@ use super::integers_portable::{Element, mix, scores};
 use super::integers_simd128::{Element, mix, scores};
 use super::pass::{HeadPass, ROWS, SPAN, Vectors};
 use crate::backend::cpu::cache::{Block, CODE_ALIGN, Code, LayerCache, Rounded, round};
-use crate::backend::cpu::float::nearest;
+use crate::quant::rounding::round_small;
 use std::ops::Range;
 
 /// Products of a query and a key that one 32-bit sum takes are one of so many.
@@ -138,19 +138,19 @@ fn round_weights<C: Code>(weights: &[f32], units: &[f32], codes: &mut [i16; SPAN
     let (mut products, mut of_weights) = ([0.0; SPAN], [0.0; SPAN]);
     products[..units.len()].copy_from_slice(units);
     of_weights[..weights.len()].copy_from_slice(weights);
-    let mut lanes = [(0.0f32, 0.0f32); 8];
+    let (mut sums, mut most) = ([0.0f32; 8], [0.0f32; 8]);
     for (products, weights) in products.as_chunks_mut::<8>().0.iter_mut().zip(of_weights.as_chunks::<8>().0) {
-        for ((product, weight), (sum, most)) in products.iter_mut().zip(weights).zip(&mut lanes) {
-            *product *= weight;
-            *sum += *product;
-            *most = if *product > *most { *product } else { *most };
+        for lane in 0..8 {
+            products[lane] *= weights[lane];
+            sums[lane] += products[lane];
+            most[lane] = if products[lane] > most[lane] { products[lane] } else { most[lane] };
         }
     }
-    let (sum, most) = lanes.into_iter().fold((0.0, 0.0f32), |all, lane| (all.0 + lane.0, all.1.max(lane.1)));
+    let (sum, most) = (sums.iter().sum::<f32>(), most.into_iter().fold(0.0, f32::max));
     let unit = (most / f32::from(i16::MAX)).max(sum / most_in_all).max(LEAST);
     let factor = 1.0 / unit;
     for (code, product) in codes.iter_mut().zip(products) {
-        *code = nearest(product * factor) as i16;
+        *code = round_small(product * factor) as i16;
     }
     unit
 }

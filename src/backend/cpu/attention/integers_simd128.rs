@@ -59,23 +59,39 @@ fn score_rows<const R: usize, E: Element>(
 ) {
     let Vectors { data, width, ahead } = keys;
     let count = data.len() / width;
-    let ahead = Ahead::new(ahead, count.div_ceil(KEYS));
+    let ahead = Ahead::new(ahead, count.div_ceil(LANES));
     let mut rows = out.chunks_mut(stride);
     let mut rows: [&mut [f32]; R] =
         std::array::from_fn(|_| rows.next().map_or(&mut [][..], |row| &mut row[..count]));
-    for (step, first) in (0..count).step_by(KEYS).enumerate() {
+    for (step, first) in (0..count).step_by(LANES).enumerate() {
         ahead.touch(step);
-        let second = (first + 1).min(count - 1);
-        let keys = [first, second].map(|position| &data[position * width..][..width]);
-        for (out, sums) in rows.iter_mut().zip(lane_sums::<R, E>(queries, keys)) {
-            // All lanes together may take more than 32 bits.
-            let [a, b] = sums.map(|sum| f32x4_convert_i32x4(sum));
-            let halves = f32x4_add(i32x4_shuffle::<0, 1, 4, 5>(a, b), i32x4_shuffle::<2, 3, 6, 7>(a, b));
-            let both = f32x4_add(halves, i32x4_shuffle::<1, 0, 3, 2>(halves, halves));
-            out[second] = f32x4_extract_lane::<2>(both);
-            out[first] = f32x4_extract_lane::<0>(both);
+        let key = |index: usize| &data[(first + index).min(count - 1) * width..][..width];
+        let left = lane_sums::<R, E>(queries, [key(0), key(1)]);
+        let right = lane_sums::<R, E>(queries, [key(2), key(3)]);
+        for ((out, [a, b]), [c, d]) in rows.iter_mut().zip(left).zip(right) {
+            let sums = add_lanes([a, b, c, d]);
+            let out = &mut out[first..];
+            match out.first_chunk_mut::<LANES>() {
+                // SAFETY: a chunk is four floats.
+                Some(out) => unsafe { v128_store(out.as_mut_ptr().cast(), sums) },
+                None => {
+                    let mut all = [0.0f32; LANES];
+                    // SAFETY: they are four floats.
+                    unsafe { v128_store(all.as_mut_ptr().cast(), sums) };
+                    out.copy_from_slice(&all[..out.len()]);
+                }
+            }
         }
     }
+}
+
+/// The sum of the lanes of each vector, as floats: all lanes together may take more than 32 bits.
+#[inline(always)]
+fn add_lanes(sums: [v128; LANES]) -> v128 {
+    let [a, b, c, d] = sums.map(|sum| f32x4_convert_i32x4(sum));
+    let ab = f32x4_add(i32x4_shuffle::<0, 4, 1, 5>(a, b), i32x4_shuffle::<2, 6, 3, 7>(a, b));
+    let cd = f32x4_add(i32x4_shuffle::<0, 4, 1, 5>(c, d), i32x4_shuffle::<2, 6, 3, 7>(c, d));
+    f32x4_add(i32x4_shuffle::<0, 1, 4, 5>(ab, cd), i32x4_shuffle::<2, 3, 6, 7>(ab, cd))
 }
 
 /// The products of queries with keys, their lanes still to be added.
