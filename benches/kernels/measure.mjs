@@ -120,7 +120,6 @@ export const LAYER_CASES = [
 	{ name: "decode", context: 512, kv: "q16", tokens: 1 },
 	{ name: "decode", context: 512, kv: "f16", tokens: 1 },
 	{ name: "decode", context: 512, kv: "q8", tokens: 1 },
-	{ name: "decode", context: 4096, kv: "q16", tokens: 1 },
 	{ name: "prefill", context: 1, kv: "q16", tokens: 48 },
 ];
 
