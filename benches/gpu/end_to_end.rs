@@ -55,17 +55,8 @@ pub fn measure(layers: usize, card: f64) {
 
 /// Seconds a token of the prompt, and of decoding after it.
 fn run(gpu: &Gpu, model: &Transformer<Gpu>, ids: &[u32]) -> [f64; 2] {
-    let greedy = SamplerOptions {
-        temperature: 0.0,
-        top_k: 0,
-        top_p: 1.0,
-        min_p: 0.0,
-        repetition_penalty: 1.0,
-        seed: 0,
-        drawn: 0,
-    };
     let mut cache = gpu.new_cache(model.cache_shape(KvFormat::F16)).unwrap();
-    let mut sampler = gpu.new_sampler(greedy, &[], model.config().vocab_size).unwrap();
+    let mut sampler = gpu.new_sampler(SamplerOptions::greedy(), &[], model.config().vocab_size).unwrap();
     let start = Instant::now();
     let logits = model.forward(TokenIds::Given(ids), &mut cache, LogitRows::Last).unwrap().unwrap();
     let mut choice = gpu.choose(logits, ids.len(), &mut sampler);

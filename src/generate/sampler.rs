@@ -19,6 +19,21 @@ pub struct SamplerOptions {
     pub drawn: u64,
 }
 
+impl SamplerOptions {
+    /// The likeliest token, whatever was said.
+    pub fn greedy() -> Self {
+        Self {
+            temperature: 0.0,
+            top_k: 0,
+            top_p: 1.0,
+            min_p: 0.0,
+            repetition_penalty: 1.0,
+            seed: 0,
+            drawn: 0,
+        }
+    }
+}
+
 /// A seeded sampler. The same seed, options and logits give the same tokens on every platform.
 #[derive(Debug, Clone)]
 pub struct Sampler {

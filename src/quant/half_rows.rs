@@ -30,7 +30,7 @@ mod plain {
 
 #[cfg(target_feature = "simd128")]
 mod simd128 {
-    use super::super::halves::{REBIAS, finite_to_single, magnitude};
+    use super::super::halves::{PLACES, REBIAS, finite_to_single, magnitude};
     use super::super::rounding::{WHOLE, round_small};
     use core::arch::wasm32::*;
 
@@ -63,8 +63,7 @@ mod simd128 {
         let (whole, last) = bytes.split_at_mut(steps.len() * STEP);
         let factor = f32x4_splat(inverse);
         let round = |half: v128| {
-            let single =
-                f32x4_mul(v128_and(i32x4_shl(half, 13), u32x4_splat(0x8fff_e000)), f32x4_splat(REBIAS));
+            let single = f32x4_mul(v128_and(i32x4_shl(half, 13), u32x4_splat(PLACES)), f32x4_splat(REBIAS));
             let beside_whole = f32x4_add(f32x4_mul(single, factor), f32x4_splat(WHOLE));
             i32x4_sub(beside_whole, u32x4_splat(WHOLE.to_bits()))
         };

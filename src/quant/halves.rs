@@ -10,11 +10,14 @@ pub const MAX: f32 = 65_504.0;
 
 const EXPONENT: u16 = 0x7c00;
 
+/// Where a single has what a half tells: the sign, the exponent's lower bits, the mantissa's upper ones.
+pub const PLACES: u32 = 0x8fff_e000;
+
 /// Sign, exponent and mantissa of a half in a single's places.
 #[inline(always)]
 pub fn place(half: u16) -> u32 {
     // The sign is extended: of its copies the top one is kept.
-    ((i32::from(half as i16) << 13) as u32) & 0x8fff_e000
+    ((i32::from(half as i16) << 13) as u32) & PLACES
 }
 
 /// A half without its sign. The halves without signs are in the order of their bits, NaN at the end.

@@ -1,6 +1,7 @@
 //! Sums across the lanes of SIMD128 vectors, and halves in them.
 
 use super::dot::TILE_ROWS;
+use crate::quant::halves::PLACES;
 use std::arch::wasm32::*;
 
 /// The sum of the lanes of each of four vectors.
@@ -48,11 +49,11 @@ pub fn half_singles_high(halves: v128) -> v128 {
 /// [`crate::quant::halves::place`] of sign-extended halves.
 #[inline(always)]
 fn place(extended: v128) -> v128 {
-    v128_and(i32x4_shl(extended, 13), u32x4_splat(0x8fff_e000))
+    v128_and(i32x4_shl(extended, 13), HALF_MASK)
 }
 
-/// Where a single has what a half tells: the sign, the exponent's lower bits, the mantissa's upper ones.
-pub const HALF_MASK: v128 = u32x4(0x8fff_e000, 0x8fff_e000, 0x8fff_e000, 0x8fff_e000);
+/// [`PLACES`] in every lane.
+pub const HALF_MASK: v128 = u32x4(PLACES, PLACES, PLACES, PLACES);
 
 /// Eight halves as singles that are [`crate::quant::halves::REBIAS`] times too small: those of even index, then
 /// the odd ones, which takes fewer instructions than their own order. `mask` is [`HALF_MASK`].

@@ -132,16 +132,7 @@ async fn run_small<B: Backend + Clone>(
     let weights = small_weights(backend, config)?;
     let model = Transformer::new(backend.clone(), config.clone(), weights)?;
     let mut cache = backend.new_cache(model.cache_shape(kv_format))?;
-    let greedy = SamplerOptions {
-        temperature: 0.0,
-        top_k: 0,
-        top_p: 1.0,
-        min_p: 0.0,
-        repetition_penalty: 1.0,
-        seed: 0,
-        drawn: 0,
-    };
-    let mut sampler = backend.new_sampler(greedy, &[], config.vocab_size)?;
+    let mut sampler = backend.new_sampler(SamplerOptions::greedy(), &[], config.vocab_size)?;
     let mut logits = Vec::new();
     let mut chosen = 0;
     for ids in [&[3, 1, 4, 1, 5][..], &[9], &[2]] {

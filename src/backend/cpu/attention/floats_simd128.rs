@@ -4,7 +4,7 @@
 
 use super::ahead::Ahead;
 use super::floats::{LANES, Weights};
-use super::pass::{SPAN, Vectors};
+use super::pass::{SPAN, Vectors, rows_of_scores};
 use crate::backend::cpu::lanes::{HALF_MASK, half_singles};
 use crate::quant::halves;
 use std::arch::wasm32::*;
@@ -103,9 +103,7 @@ fn score_rows<const R: usize, E: Element>(
     let Vectors { data, width, ahead } = keys;
     let count = data.len() / width;
     let ahead = Ahead::new(ahead, count.div_ceil(KEYS));
-    let mut rows = out.chunks_mut(stride);
-    let mut rows: [&mut [f32]; R] =
-        std::array::from_fn(|_| rows.next().map_or(&mut [][..], |row| &mut row[..count]));
+    let mut rows = rows_of_scores::<R>(out, stride, count);
     for (step, first) in (0..count).step_by(KEYS).enumerate() {
         ahead.touch(step);
         let second = (first + 1).min(count - 1);

@@ -3,7 +3,7 @@
 
 use super::ahead::Ahead;
 use super::integers::Weights;
-use super::pass::{SPAN, Vectors};
+use super::pass::{SPAN, Vectors, rows_of_scores};
 use crate::backend::cpu::cache::{CODE_ALIGN, Code};
 use std::arch::wasm32::*;
 
@@ -60,9 +60,7 @@ fn score_rows<const R: usize, E: Element>(
     let Vectors { data, width, ahead } = keys;
     let count = data.len() / width;
     let ahead = Ahead::new(ahead, count.div_ceil(LANES));
-    let mut rows = out.chunks_mut(stride);
-    let mut rows: [&mut [f32]; R] =
-        std::array::from_fn(|_| rows.next().map_or(&mut [][..], |row| &mut row[..count]));
+    let mut rows = rows_of_scores::<R>(out, stride, count);
     for (step, first) in (0..count).step_by(LANES).enumerate() {
         ahead.touch(step);
         let key = |index: usize| &data[(first + index).min(count - 1) * width..][..width];

@@ -111,3 +111,11 @@ impl HeadPass {
         &data[self.kv_head * BLOCK_TOKENS * self.head_dim..][..count * self.head_dim]
     }
 }
+
+/// Where the scores of `R` rows with `count` keys go: those of a row start `stride` after those of the one before.
+#[cfg(target_feature = "simd128")]
+#[inline(always)]
+pub fn rows_of_scores<const R: usize>(out: &mut [f32], stride: usize, count: usize) -> [&mut [f32]; R] {
+    let mut rows = out.chunks_mut(stride);
+    std::array::from_fn(|_| rows.next().map_or(&mut [][..], |row| &mut row[..count]))
+}
