@@ -1,11 +1,11 @@
 //! The integer kernels of ternary products, chosen at compile time: relaxed SIMD or SIMD128 in
 //! WebAssembly, portable Rust elsewhere. All take the weights of [`crate::quant::ternary`] and are exact;
-//! each names the form in which it wants activations, and [`super::input`] makes it.
+//! each names the form in which it wants activations, and [`super::codes`] makes it.
 //!
 //! What a kernel provides:
 //! * `NAME`, for `model.info.kernel`.
 //! * `Code`, one integer activation; `PLANE_BITS`, the bits of one when an activation takes several
-//!   ([`FLOAT_PLANES`]), as signed digits; and `position`, the place of a column in its [`Chunk`].
+//!   ([`FLOAT_PLANES`]), as signed digits; and `pack`, which makes a [`Chunk`] of codes.
 //! * `MAX_CHUNKS`, how many chunks of full-size activations one call may sum.
 //! * `dot_stream` and `dot_streams`: one token; with `_planes`, one whose activations take several codes.
 //! * `unpack` and `dot_tile`: several tokens.
@@ -21,7 +21,7 @@ pub use super::simd128::*;
 
 /// Bytes of one step of a group in one stream.
 pub const STEP_BYTES: usize = 2 * CHUNK_COLS;
-/// Integers with a fraction take this many bits, sign included; see [`super::input`].
+/// Integers with a fraction take this many bits, sign included; see [`super::codes`].
 pub const FLOAT_BITS: u32 = 24;
 /// Codes that one integer with a fraction takes.
 pub const FLOAT_PLANES: usize = FLOAT_BITS.div_ceil(PLANE_BITS) as usize;

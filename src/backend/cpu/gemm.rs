@@ -3,10 +3,11 @@
 //! registers, so that a loaded vector takes part in several products. Planes of one token are vectors of
 //! their own.
 
+use super::codes::Codes;
 use super::dot::{self, Chunk, TILE_ROWS, TILE_VECTORS};
-use super::input::Codes;
 use super::runs::{Real, Run, Runs};
-use super::ternary::{Group, groups};
+use super::scaled::scaled;
+use super::ternary::groups;
 use super::tiles::Tile;
 use crate::quant::TernaryMatrix;
 use crate::quant::ternary::{CHUNK_COLS, GROUP_ROWS, STREAMS};
@@ -21,68 +22,102 @@ const BLOCK_CHUNKS: usize = 54 * STREAMS;
 
 /// `out += x · Wᵀ` for the rows that are the tile's columns; the tile starts at a whole group.
 pub fn matmul_add<R: Real>(weight: &TernaryMatrix, x: &Codes, runs: &Runs, out: &mut Tile<'_>) {
-    let mut panel = Panel::<R>::new(weight, x);
-    let first_row = out.columns.start;
-    let mut groups = groups(weight, &out.columns);
-    while let Some(first) = groups.next() {
-        let row_groups = [Some(first), groups.next()];
-        panel.multiply(weight, x, runs, &row_groups);
-        for (half, group) in row_groups.iter().enumerate() {
-            let Some(group) = group else { continue };
-            for (token, values) in panel.values.iter().enumerate() {
-                let scale = R::from_single(x.scale(token));
-                let values = &values[half * GROUP_ROWS..];
-                let out = &mut out.row_mut(token)[group.first_row - first_row..];
-                for (out, value) in out.iter_mut().take(GROUP_ROWS).zip(values) {
-                    *out += (*value / scale).into_single();
+    let mut all_values = vec![[R::default(); PANEL_ROWS]; x.tokens()];
+    for_panels(weight, x, out, |panel, out| {
+        all_values.fill([R::default(); PANEL_ROWS]);
+        for (index, run) in runs.iter().enumerate() {
+            panel.sum_run(run, x);
+            let scales = panel.scales(run, weight);
+            for (token, values) in all_values.iter_mut().enumerate() {
+                let mut value = [R::default(); PANEL_ROWS];
+                for vector in token * x.planes()..(token + 1) * x.planes() {
+                    Runs::add_plane(&mut value, &panel.sums[vector], runs.total(index, vector));
+                }
+                for ((sum, value), scale) in values.iter_mut().zip(value).zip(scales) {
+                    *sum = *sum + value * R::from_single(scale);
                 }
             }
         }
+        for (token, values) in all_values.iter().enumerate() {
+            let scale = R::from_single(x.scale(token));
+            panel.add(out.row_mut(token), values.map(|value| (value / scale).into_single()));
+        }
+    });
+}
+
+/// [`matmul_add`] of int8 activations with whole rows, in which a sum meets its scales at once.
+pub fn matmul_rows_add(weight: &TernaryMatrix, x: &Codes, run: &Run, out: &mut Tile<'_>) {
+    for_panels(weight, x, out, |panel, out| {
+        panel.sum_run(run, x);
+        let scales = panel.scales(run, weight);
+        for (token, sums) in panel.sums.iter().enumerate() {
+            let (total, unit) = (x.total(token), 1.0 / f64::from(x.scale(token)));
+            panel.add(out.row_mut(token), scaled(sums, total, &scales, unit));
+        }
+    });
+}
+
+/// Calls `body` with the panels of the rows that are the tile's columns, and the tile.
+fn for_panels(
+    weight: &TernaryMatrix,
+    x: &Codes,
+    out: &mut Tile<'_>,
+    mut body: impl FnMut(&mut Panel, &mut Tile<'_>),
+) {
+    let chunks = weight.padded_cols() / CHUNK_COLS;
+    let mut panel = Panel {
+        chunks,
+        codes: vec![Chunk::zeroed(); PANEL_ROWS * chunks],
+        sums: vec![[0; PANEL_ROWS]; x.tokens() * x.planes()],
+        ..Default::default()
+    };
+    let first_column = out.columns.start;
+    let mut groups = groups(weight, &out.columns);
+    while let Some(first) = groups.next() {
+        panel.first_row = first.first_row;
+        panel.column = first.first_row - first_column;
+        let (one, other) = panel.codes.split_at_mut(GROUP_ROWS * chunks);
+        dot::unpack(first.streams, one);
+        if let Some(second) = groups.next() {
+            dot::unpack(second.streams, other);
+        }
+        body(&mut panel, out);
     }
 }
 
-/// Scratch for the rows of a panel.
-struct Panel<R> {
+/// Some rows.
+#[derive(Default)]
+struct Panel {
+    /// The first one, and its column in the tile that is computed.
+    first_row: usize,
+    column: usize,
     chunks: usize,
-    /// `[PANEL_ROWS, chunks]`
+    /// `[PANEL_ROWS, chunks]`; what the matrix or the tile lacks is anything.
     codes: Vec<Chunk>,
     /// Sums of the current run, a row of them a vector.
     sums: Vec<[i32; PANEL_ROWS]>,
-    /// Sums with their scales, a row of them a token.
-    values: Vec<[R; PANEL_ROWS]>,
 }
 
-impl<R: Real> Panel<R> {
-    fn new(weight: &TernaryMatrix, x: &Codes) -> Self {
-        let chunks = weight.padded_cols() / CHUNK_COLS;
-        Self {
-            chunks,
-            codes: vec![Chunk::zeroed(); PANEL_ROWS * chunks],
-            sums: vec![[0; PANEL_ROWS]; x.tokens() * x.planes()],
-            values: vec![[R::default(); PANEL_ROWS]; x.tokens()],
+impl Panel {
+    /// The scales of the rows in a run.
+    fn scales(&self, run: &Run, weight: &TernaryMatrix) -> [f32; PANEL_ROWS] {
+        let mut scales = [0.0; PANEL_ROWS];
+        for (half, scales) in scales.as_chunks_mut::<GROUP_ROWS>().0.iter_mut().enumerate() {
+            let first_row = self.first_row + half * GROUP_ROWS;
+            if first_row < weight.rows() {
+                *scales = run.scales(weight, first_row);
+            }
         }
+        scales
     }
 
-    fn multiply(&mut self, weight: &TernaryMatrix, x: &Codes, runs: &Runs, groups: &[Option<Group<'_>>; 2]) {
-        for (group, codes) in groups.iter().flatten().zip(self.codes.chunks_mut(GROUP_ROWS * self.chunks)) {
-            dot::unpack(group.streams, codes);
-        }
-        self.values.fill([R::default(); PANEL_ROWS]);
-        for (index, run) in runs.iter().enumerate() {
-            self.sum_run(run, x);
-            let scales = groups.each_ref().map(|group| match group {
-                Some(group) => run.scales(weight, group.first_row),
-                None => [0.0; GROUP_ROWS],
-            });
-            for (token, values) in self.values.iter_mut().enumerate() {
-                let mut value = [R::default(); PANEL_ROWS];
-                for vector in token * x.planes()..(token + 1) * x.planes() {
-                    Runs::add_plane(&mut value, &self.sums[vector], runs.total(index, vector));
-                }
-                for ((sum, value), scale) in values.iter_mut().zip(value).zip(scales.as_flattened()) {
-                    *sum = *sum + value * R::from_single(*scale);
-                }
-            }
+    /// Adds to the rows' places in a token's row of the tile.
+    #[inline(always)]
+    fn add(&self, out: &mut [f32], values: [f32; PANEL_ROWS]) {
+        let out = &mut out[self.column..];
+        match out.first_chunk_mut::<PANEL_ROWS>() {
+            Some(out) => out.iter_mut().zip(values).for_each(|(out, value)| *out += value),
+            None => out.iter_mut().zip(values).for_each(|(out, value)| *out += value),
         }
     }
 

@@ -12,8 +12,9 @@ pub const PLANE_BITS: u32 = 8;
 /// `4 · 16 · 3 · 128` a chunk stays below 2³¹.
 pub const MAX_CHUNKS: usize = 1 << 16;
 
-pub const fn position(col: usize) -> usize {
-    col
+/// Codes of sixteen columns, in their own order.
+pub fn pack(codes: &[i32; CHUNK_COLS]) -> Chunk {
+    Chunk(codes.map(|code| code as Code))
 }
 
 /// Sums over the steps of one stream; `x` starts at the stream's first step.

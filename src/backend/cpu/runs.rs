@@ -1,10 +1,10 @@
 //! The runs of columns that a ternary product sums at once: whole rows where one scale serves a row,
 //! else pieces of a stream that share a scale.
 
+use super::codes::Codes;
 use super::dot::{
     self, Chunk, FLOAT_PLANES, GroupBytes, MAX_CHUNKS, PLANE_BITS, PlaneSums, RowSums, STEP_BYTES,
 };
-use super::input::Codes;
 use crate::quant::ternary::{CHUNK_COLS, GROUP_ROWS, STREAMS};
 use crate::quant::{KernelScales, TernaryMatrix};
 use std::ops::{Add, Div, Mul, Range};
@@ -29,8 +29,7 @@ impl Runs {
     pub fn new(weight: &TernaryMatrix, x: &Codes) -> Self {
         let runs = split(weight);
         let vectors = x.tokens() * x.planes();
-        let totals =
-            runs.iter().flat_map(|run| (0..vectors).map(|vector| run.total(x.vector(vector)))).collect();
+        let totals = runs.iter().flat_map(|run| (0..vectors).map(|vector| run.total(x, vector))).collect();
         Self { runs, vectors, totals }
     }
 
@@ -105,13 +104,14 @@ impl Run {
         }
     }
 
-    fn total(&self, vector: &[Chunk]) -> i32 {
-        let stride = match self {
-            Run::Row { .. } => 1,
-            Run::Stream { .. } => STREAMS,
-        };
-        let chunks = vector[self.chunks()].iter().step_by(stride);
-        chunks.map(|chunk| chunk.0.iter().map(|x| i32::from(*x)).sum::<i32>()).sum()
+    fn total(&self, x: &Codes, vector: usize) -> i32 {
+        match self {
+            Run::Row { .. } => x.total(vector),
+            Run::Stream { .. } => {
+                let chunks = x.vector(vector)[self.chunks()].iter().step_by(STREAMS);
+                chunks.map(|chunk| chunk.0.iter().map(|x| i32::from(*x)).sum::<i32>()).sum()
+            }
+        }
     }
 
     /// `Σ code · x` over the run, for eight rows.

@@ -4,10 +4,11 @@
 //! Codes are `weight + 1`, so `Σ weight · x = Σ code · x − Σ x`; the second sum does not depend on the
 //! row and is made once.
 
+use super::codes::Codes;
 use super::dot::{self, GroupBytes, STEP_BYTES};
 use super::gemm;
-use super::input::Codes;
 use super::runs::{Real, Runs};
+use super::scaled::scaled;
 use super::tiles::Tile;
 use crate::quant::ternary::{CHUNK_COLS, GROUP_ROWS, SLAB_ROWS, STREAMS};
 use crate::quant::{KernelScales, TernaryMatrix};
@@ -35,6 +36,9 @@ impl<'a> Product<'a> {
             },
             (1, true) => self.gemv_add::<f64>(out),
             (1, false) => self.gemv_add::<f32>(out),
+            (_, true) if self.x.planes() == 1 => {
+                gemm::matmul_rows_add(self.weight, self.x, self.runs.first(), out);
+            }
             (_, true) => gemm::matmul_add::<f64>(self.weight, self.x, &self.runs, out),
             (_, false) => gemm::matmul_add::<f32>(self.weight, self.x, &self.runs, out),
         }
@@ -42,16 +46,14 @@ impl<'a> Product<'a> {
 
     /// [`Self::gemv_add`] of int8 activations with whole rows, which leaves nothing but the products to a group.
     fn gemv_rows_add(&self, scales: impl Fn(usize) -> [f32; GROUP_ROWS], out: &mut Tile<'_>) {
-        let Self { weight, x, runs } = self;
-        let (vector, total, divisor) = (x.vector(0), runs.total(0, 0), f64::from(x.scale(0)));
+        let Self { weight, x, .. } = self;
+        let (vector, total, unit) = (x.vector(0), x.total(0), 1.0 / f64::from(x.scale(0)));
         let (first_row, columns) = (out.columns.start, out.columns.clone());
         let out = out.row_mut(0);
         for group in groups(weight, &columns) {
             let sums = dot::dot_streams(group.streams, vector);
             let scales = scales(group.first_row);
-            let values: [f32; GROUP_ROWS] = std::array::from_fn(|row| {
-                (f64::from(sums[row] - total) * f64::from(scales[row]) / divisor) as f32
-            });
+            let values = scaled(&sums, total, &scales, unit);
             let out = &mut out[group.first_row - first_row..];
             match out.first_chunk_mut::<GROUP_ROWS>() {
                 Some(out) => out.iter_mut().zip(values).for_each(|(out, value)| *out += value),
