@@ -47,7 +47,9 @@ function optimiseWasm(variant, bindings, quick) {
 		return;
 	}
 	step("wasm-opt");
-	const passes = ["-O3", "--strip-debug", "--strip-target-features"];
+	// What LLVM kept apart stays apart: some loops have registers enough only in functions of their own.
+	const inlining = "--one-caller-inline-max-function-size=40";
+	const passes = ["-O3", inlining, "--strip-debug", "--strip-target-features"];
 	run("wasm-opt", [...passes, ...variant.wasmOptFeatures, source, "-o", output]);
 }
 

@@ -18,6 +18,7 @@ pub mod backend;
 pub mod checkpoint;
 pub mod engine;
 pub mod error;
+mod float;
 pub mod generate;
 pub mod model;
 pub mod quant;

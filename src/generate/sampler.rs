@@ -1,6 +1,7 @@
 //! Logits → the next token. The order of the steps is that of transformers: repetition penalty,
 //! temperature, top-k, top-p, min-p, then one draw.
 
+use crate::float::{exp, maximum};
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::collections::HashSet;
@@ -41,20 +42,21 @@ pub struct Sampler {
     draws: UniformDraws,
     /// Tokens that the repetition penalty applies to.
     seen: HashSet<u32>,
+    /// Unnormalised probabilities of the vocabulary.
+    weights: Vec<f32>,
     candidates: Vec<Candidate>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     id: u32,
-    /// First a logit, then an unnormalised probability.
     weight: f32,
 }
 
 impl Sampler {
     pub fn new(options: SamplerOptions) -> Self {
         let draws = UniformDraws::new(&options);
-        Self { options, draws, seen: HashSet::new(), candidates: Vec::new() }
+        Self { options, draws, seen: HashSet::new(), weights: Vec::new(), candidates: Vec::new() }
     }
 
     /// Makes `ids` count as said before.
@@ -71,8 +73,9 @@ impl Sampler {
             return argmax(logits);
         }
         self.weigh(logits);
-        self.keep_top_k();
-        self.keep_top_p();
+        let total = self.gather();
+        let total = if self.keep_top_k() { self.total() } else { total };
+        self.keep_top_p(total);
         self.drop_below_min_p();
         self.draw()
     }
@@ -86,33 +89,60 @@ impl Sampler {
         }
     }
 
-    /// Fills `candidates` with `exp((logit - max) / temperature)`, in order of ids.
+    /// `exp((logit - max) / temperature)` of every token.
     fn weigh(&mut self, logits: &[f32]) {
-        let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let inverse = 1.0 / self.options.temperature;
+        let (max, inverse) = (maximum(logits), 1.0 / self.options.temperature);
+        let weight = |logit: f32| exp((logit - max) * inverse);
+        self.weights.clear();
+        self.weights.extend_from_slice(logits);
+        let (chunks, rest) = self.weights.as_chunks_mut::<16>();
+        chunks.iter_mut().for_each(|chunk| *chunk = chunk.map(weight));
+        rest.iter_mut().for_each(|logit| *logit = weight(*logit));
+    }
+
+    /// Makes candidates of all tokens that the steps after this one may keep. Returns the weight of all tokens.
+    fn gather(&mut self) -> f64 {
+        let levels = Levels::of(&self.weights);
+        let (SamplerOptions { top_k, top_p, min_p, .. }, total) = (&self.options, levels.total());
+        let least = if *top_k > 0 {
+            levels.least_of(|count, _| count >= *top_k)
+        } else if *top_p < 1.0 {
+            levels.least_of(|_, weight| weight >= total * f64::from(*top_p))
+        } else {
+            // The heaviest weighs 1.
+            *min_p
+        };
         self.candidates.clear();
-        self.candidates.extend(
-            logits
-                .iter()
-                .enumerate()
-                .map(|(id, logit)| Candidate { id: id as u32, weight: ((logit - max) * inverse).exp() }),
-        );
-    }
-
-    fn keep_top_k(&mut self) {
-        let k = self.options.top_k;
-        if k == 0 || k >= self.candidates.len() {
-            return;
+        for (id, weight) in (0..).zip(&self.weights) {
+            if *weight >= least {
+                self.candidates.push(Candidate { id, weight: *weight });
+            }
         }
-        self.candidates.select_nth_unstable_by(k - 1, by_weight);
-        self.candidates.truncate(k);
+        total
     }
 
-    fn keep_top_p(&mut self) {
+    /// Returns whether there were more.
+    fn keep_top_k(&mut self) -> bool {
+        let k = self.options.top_k;
+        if k == 0 || k >= self.weights.len() {
+            return false;
+        }
+        if k < self.candidates.len() {
+            self.candidates.select_nth_unstable_by(k - 1, by_weight);
+            self.candidates.truncate(k);
+        }
+        true
+    }
+
+    fn total(&self) -> f64 {
+        self.candidates.iter().map(|c| f64::from(c.weight)).sum()
+    }
+
+    /// `total` is the weight of the candidates and of the tokens that are too light to be one.
+    fn keep_top_p(&mut self, total: f64) {
         if self.options.top_p >= 1.0 {
             return;
         }
-        let total: f64 = self.candidates.iter().map(|c| f64::from(c.weight)).sum();
         let wanted = total * f64::from(self.options.top_p);
         // The nucleus is usually small: sort a growing prefix instead of the whole vocabulary.
         let mut sorted = 0;
@@ -150,8 +180,7 @@ impl Sampler {
         if !self.candidates.is_sorted_by_key(|candidate| candidate.id) {
             self.candidates.sort_unstable_by_key(|candidate| candidate.id);
         }
-        let total: f64 = self.candidates.iter().map(|c| f64::from(c.weight)).sum();
-        let mut left = self.draws.double() * total;
+        let mut left = self.draws.double() * self.total();
         for candidate in &self.candidates {
             left -= f64::from(candidate.weight);
             if left < 0.0 {
@@ -159,6 +188,50 @@ impl Sampler {
             }
         }
         self.candidates.last().map_or(0, |candidate| candidate.id)
+    }
+}
+
+/// How many weights, all within 0 to 1, there are at each level of weight, and what they weigh together: what keeps
+/// most of a large vocabulary from being sorted. A level is a sixteenth of an octave wide.
+struct Levels {
+    counts: Vec<usize>,
+    weights: Vec<f64>,
+}
+
+impl Levels {
+    /// Bits of a float below those that tell its level.
+    const SHIFT: u32 = 19;
+
+    fn of(weights: &[f32]) -> Self {
+        let size = Self::level(1.0) + 1;
+        let mut levels = Self { counts: vec![0; size], weights: vec![0.0; size] };
+        for weight in weights {
+            let level = Self::level(*weight).min(size - 1);
+            levels.counts[level] += 1;
+            levels.weights[level] += f64::from(*weight);
+        }
+        levels
+    }
+
+    fn level(weight: f32) -> usize {
+        (weight.to_bits() >> Self::SHIFT) as usize
+    }
+
+    fn total(&self) -> f64 {
+        self.weights.iter().sum()
+    }
+
+    /// The least weight such that what weighs no less is enough, in numbers or in weight; 0 if all is not.
+    fn least_of(&self, is_enough: impl Fn(usize, f64) -> bool) -> f32 {
+        let (mut count, mut weight) = (0, 0.0);
+        for level in (0..self.counts.len()).rev() {
+            count += self.counts[level];
+            weight += self.weights[level];
+            if is_enough(count, weight) {
+                return f32::from_bits((level as u32) << Self::SHIFT);
+            }
+        }
+        0.0
     }
 }
 
@@ -191,15 +264,10 @@ fn by_weight(a: &Candidate, b: &Candidate) -> std::cmp::Ordering {
     b.weight.total_cmp(&a.weight).then(a.id.cmp(&b.id))
 }
 
-/// The index of the largest value, the first of equals.
+/// The index of the largest value, the first of equals; 0 where none is a number.
 pub fn argmax(values: &[f32]) -> u32 {
-    let mut best = 0;
-    for (index, value) in values.iter().enumerate() {
-        if *value > values[best] {
-            best = index;
-        }
-    }
-    best as u32
+    let max = maximum(values);
+    values.iter().position(|value| *value == max).unwrap_or(0) as u32
 }
 
 #[cfg(test)]
@@ -259,24 +327,34 @@ mod tests {
     }
 
     #[test]
-    fn top_p_over_a_large_vocabulary_equals_a_full_sort() {
+    fn cuts_of_a_large_vocabulary_equal_those_of_a_full_sort() {
         let logits: Vec<f32> =
             (0..5000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 8) as f32 * 3e-7).collect();
-        let mut sampler = Sampler::new(SamplerOptions { top_p: 0.7, ..options() });
-        sampler.weigh(&logits);
-        let mut sorted = sampler.candidates.clone();
-        sorted.sort_by(by_weight);
-        let total: f64 = sorted.iter().map(|c| f64::from(c.weight)).sum();
-        let mut sum = 0.0;
-        let nucleus = sorted.iter().take_while(|c| {
-            let before = sum;
-            sum += f64::from(c.weight);
-            before < 0.7 * total
-        });
-        let wanted: Vec<u32> = nucleus.map(|c| c.id).collect();
-        sampler.keep_top_p();
-        let ids: Vec<u32> = sampler.candidates.iter().map(|c| c.id).collect();
-        assert_eq!(ids, wanted);
+        let cases = [(0, 0.7, 0.0), (0, 0.999, 0.0), (1, 1.0, 0.0), (300, 1.0, 0.0), (300, 0.5, 0.0)];
+        for (top_k, top_p, min_p) in
+            cases.into_iter().chain([(0, 1.0, 0.3), (2000, 0.9, 0.4), (9999, 1.0, 0.0)])
+        {
+            let mut sampler = Sampler::new(SamplerOptions { top_k, top_p, min_p, ..options() });
+            sampler.weigh(&logits);
+            let candidate = |(id, weight): (u32, &f32)| Candidate { id, weight: *weight };
+            let mut wanted: Vec<Candidate> = (0..).zip(&sampler.weights).map(candidate).collect();
+            wanted.sort_by(by_weight);
+            wanted.truncate(if top_k == 0 { usize::MAX } else { top_k });
+            let total: f64 = wanted.iter().map(|c| f64::from(c.weight)).sum();
+            let mut before = 0.0;
+            wanted.retain(|c| {
+                let is_kept = before < f64::from(top_p) * total && c.weight >= min_p;
+                before += f64::from(c.weight);
+                is_kept
+            });
+            sampler.sample(&mut logits.clone());
+            let sorted = |candidates: &[Candidate]| {
+                let mut ids: Vec<u32> = candidates.iter().map(|c| c.id).collect();
+                ids.sort();
+                ids
+            };
+            assert_eq!(sorted(&sampler.candidates), sorted(&wanted), "{top_k} {top_p} {min_p}");
+        }
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The KV cache of the CPU backend: blocks of positions, allocated as the context grows, so that a long
 //! context costs memory only once it is used.
 
-use super::float::largest;
 use crate::Result;
 use crate::backend::{CacheShape, KvCache, KvFormat};
+use crate::float::largest;
 use crate::quant::rounding::round_small;
 use crate::quant::{halves, try_zeroed};
 use bytemuck::Zeroable;

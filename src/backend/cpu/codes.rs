@@ -7,8 +7,8 @@
 //!   sums are exact and hence the same on every device.
 
 use super::dot::{self, Chunk, FLOAT_PLANES, PLANE_BITS};
-use super::float;
 use super::norm::Normalised;
+use crate::float;
 use crate::model::LinearInput;
 use crate::quant::ternary::{CHUNK_COLS, COL_ALIGN, STREAMS};
 use bytemuck::Zeroable;

@@ -3,9 +3,9 @@
 
 #[cfg(target_feature = "simd128")]
 use super::dense_simd128;
-use super::float::dot;
 use super::tensor::CpuTensor;
 use super::tiles::Tile;
+use crate::float::dot;
 use crate::quant::DenseMatrix;
 
 /// `out += x · Wᵀ` for the rows that are the tile's columns.

@@ -1,6 +1,8 @@
 //! The CPU backend: SIMD128 in WebAssembly, portable Rust elsewhere. Each verb lives in a file of its
 //! own; `scalar` holds the plain definitions that everything else is tested against.
 
+#[cfg(target_feature = "simd128")]
+mod ahead;
 mod attention;
 mod cache;
 mod codes;
@@ -8,7 +10,6 @@ mod dense;
 #[cfg(target_feature = "simd128")]
 mod dense_simd128;
 mod dot;
-mod float;
 mod gemm;
 mod input;
 #[cfg(target_feature = "simd128")]
@@ -44,6 +45,7 @@ pub use tensor::CpuTensor;
 use super::{AttentionInput, Backend, CacheShape, KvFormat, Norm, RopeAngles, TokenIds};
 use crate::Result;
 use crate::error::invalid;
+use crate::float::exp;
 use crate::generate::sampler::{Sampler, SamplerOptions};
 use crate::model::{Activation, LinearInput, ModelConfig, RopeFrequencies};
 use crate::quant::Matrix;
@@ -165,9 +167,9 @@ impl Backend for Cpu {
         let [mut inner, up] = self.linears([gate, up], x);
         match act {
             Activation::Relu2 => combine(&self.pool, &mut inner, &up, |g| if g > 0.0 { g * g } else { 0.0 }),
-            Activation::Silu => combine(&self.pool, &mut inner, &up, |g| {
-                g / (1.0 + float::exp(if g > -88.0 { -g } else { 88.0 }))
-            }),
+            Activation::Silu => {
+                combine(&self.pool, &mut inner, &up, |g| g / (1.0 + exp(if g > -88.0 { -g } else { 88.0 })))
+            }
         }
         inner
     }

@@ -1,6 +1,6 @@
 //! RMSNorm (<https://arxiv.org/abs/1910.07467>).
 
-use super::float;
+use crate::float;
 use crate::quant::ternary::CHUNK_COLS;
 
 #[cfg(not(target_feature = "simd128"))]
@@ -86,6 +86,7 @@ mod portable {
 
 #[cfg(target_feature = "simd128")]
 mod simd {
+    use super::super::ahead::Ahead;
     use super::{CHUNK_COLS, LANES, float};
     use std::arch::wasm32::*;
 
@@ -102,6 +103,8 @@ mod simd {
 
     /// `Σ x²`, and the largest magnitude of `x ⊙ weight`.
     pub fn measure(x: &[f32], weight: &[f32]) -> (f64, f64) {
+        // A layer's other weights came and went since the last token met these.
+        Ahead::new(bytemuck::cast_slice(weight), 1).touch(0);
         let (mut squares, mut largest) = ([f64x2_splat(0.0); 4], [f64x2_splat(0.0); 4]);
         float::for_chunks([x, weight], |[x, weight]: [&[f32; LANES]; 2]| {
             for (lane, (x, weight)) in doubles(x).into_iter().zip(doubles(weight)).enumerate() {

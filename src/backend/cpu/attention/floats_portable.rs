@@ -2,7 +2,7 @@
 
 use super::floats::Weights;
 use super::pass::Vectors;
-use crate::backend::cpu::float::dot;
+use crate::float::dot;
 use crate::quant::halves;
 
 /// What keys and values are kept as.

@@ -2,9 +2,9 @@
 //! loaded, elements are widened in registers, and sums stay there. The relaxed build multiplies and adds in
 //! one instruction, which rounds once.
 
-use super::ahead::Ahead;
 use super::floats::{LANES, Weights};
 use super::pass::{SPAN, Vectors, rows_of_scores};
+use crate::backend::cpu::ahead::Ahead;
 use crate::backend::cpu::lanes::{HALF_MASK, half_singles};
 use crate::quant::halves;
 use std::arch::wasm32::*;

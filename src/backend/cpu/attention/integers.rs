@@ -137,7 +137,9 @@ fn round_weights<C: Code>(weights: &[f32], units: &[f32], codes: &mut [i16; SPAN
 
 #[inline(never)]
 fn padded(values: &[f32]) -> [f32; SPAN] {
-    std::array::from_fn(|i| values.get(i).copied().unwrap_or_default())
+    let mut all = [0.0; SPAN];
+    all[..values.len()].copy_from_slice(values);
+    all
 }
 
 #[inline(never)]

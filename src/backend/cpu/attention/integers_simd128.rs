@@ -1,9 +1,9 @@
 //! The integer products of attention in WebAssembly SIMD: four rows share every key and value that is loaded, and
 //! sums stay in registers.
 
-use super::ahead::Ahead;
 use super::integers::Weights;
 use super::pass::{SPAN, Vectors, rows_of_scores};
+use crate::backend::cpu::ahead::Ahead;
 use crate::backend::cpu::cache::{CODE_ALIGN, Code};
 use crate::quant::rounding::WHOLE;
 use std::arch::wasm32::*;

@@ -1,7 +1,5 @@
 //! Causal grouped-query attention (<https://arxiv.org/abs/2305.13245>) over the KV cache.
 
-#[cfg(target_feature = "simd128")]
-mod ahead;
 mod floats;
 #[cfg(not(target_feature = "simd128"))]
 mod floats_portable;

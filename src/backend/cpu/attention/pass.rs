@@ -1,14 +1,14 @@
 //! Attention of some tokens in all query heads that share one key/value head. A row is a query head of a
 //! token; rows meet every position up to the last token's, and what a row may not see weighs nothing.
 
-#[cfg(target_feature = "simd128")]
-use super::ahead::Ahead;
 use super::floats::Floats;
 use super::integers::Integers;
+#[cfg(target_feature = "simd128")]
+use crate::backend::cpu::ahead::Ahead;
 use crate::backend::cpu::cache::{BLOCK_TOKENS, Block, LayerCache};
-use crate::backend::cpu::float::exponentials;
 use crate::backend::cpu::tensor::CpuTensor;
 use crate::backend::cpu::tiles::Tile;
+use crate::float::exponentials;
 use std::ops::Range;
 
 /// Positions that meet all rows before the next ones do: their keys stay in the first-level cache.

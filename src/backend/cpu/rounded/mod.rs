@@ -5,9 +5,9 @@
 mod int4;
 mod int8;
 
-use super::float::largest;
 use super::tensor::CpuTensor;
 use super::tiles::Tile;
+use crate::float::largest;
 use std::ops::Range;
 
 /// Rows of one call of a kernel.
