@@ -146,10 +146,26 @@ impl Codes {
         self.planes
     }
 
+    /// Chunks of a vector.
+    pub fn chunks(&self) -> usize {
+        self.padded / CHUNK_COLS
+    }
+
+    /// All vectors, the planes of a token side by side.
+    pub fn vectors(&self) -> &[Chunk] {
+        &self.data
+    }
+
     /// Vector `token · planes + plane`.
     pub fn vector(&self, index: usize) -> &[Chunk] {
         let chunks = self.padded / CHUNK_COLS;
         &self.data[index * chunks..(index + 1) * chunks]
+    }
+
+    /// The sum of a vector.
+    pub fn total(&self, index: usize) -> i32 {
+        let chunks = self.vector(index).iter();
+        chunks.map(|chunk| chunk.0.iter().map(|x| i32::from(*x)).sum::<i32>()).sum()
     }
 
     /// `value = integer / scale(token)`

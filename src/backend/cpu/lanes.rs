@@ -11,12 +11,17 @@ pub fn lane_sums(sums: [v128; 4]) -> [i32; 4] {
     let ab = i32x4_add(i32x4_shuffle::<0, 4, 1, 5>(a, b), i32x4_shuffle::<2, 6, 3, 7>(a, b));
     let cd = i32x4_add(i32x4_shuffle::<0, 4, 1, 5>(c, d), i32x4_shuffle::<2, 6, 3, 7>(c, d));
     let all = i32x4_add(i32x4_shuffle::<0, 1, 4, 5>(ab, cd), i32x4_shuffle::<2, 3, 6, 7>(ab, cd));
-    [
-        i32x4_extract_lane::<0>(all),
-        i32x4_extract_lane::<1>(all),
-        i32x4_extract_lane::<2>(all),
-        i32x4_extract_lane::<3>(all),
-    ]
+    let mut out = [0; 4];
+    // SAFETY: four integers are a vector.
+    unsafe { v128_store(out.as_mut_ptr().cast(), all) };
+    out
+}
+
+/// Masks of rows' codes in place that the compiler does not know: constants it would make anew in every round of a
+/// loop, of three instructions each.
+#[inline(always)]
+pub fn opaque_masks<const ROWS: usize>(splat: impl Fn(i16) -> v128) -> [v128; ROWS] {
+    std::hint::black_box(std::array::from_fn(|row| splat(3 << (2 * row))))
 }
 
 /// The sum of the lanes of each vector of a tile.
