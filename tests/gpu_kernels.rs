@@ -285,6 +285,7 @@ async fn check_attention(
     let frequencies = RopeFrequencies::new(&rope_config(head_dim)).unwrap();
     let (query_norm, key_norm) = (random.floats(head_dim), random.floats(head_dim));
     let gpu_norms = [&query_norm, &key_norm].map(|norm| gpu.upload_vector(norm.clone()).unwrap());
+    let cpu_norms = [query_norm, key_norm].map(|norm| Cpu::default().upload_vector(norm).unwrap());
     let cpu = Cpu::default();
     let (mut ours, mut theirs) = (gpu.new_cache(shape).unwrap(), cpu.new_cache(shape).unwrap());
     for tokens in [1, 3, 60, 1, 200, 40, 1, 1, 300, 1] {
@@ -315,8 +316,8 @@ async fn check_attention(
             query,
             key,
             value,
-            query_norm: has_norms.then_some(&query_norm),
-            key_norm: has_norms.then_some(&key_norm),
+            query_norm: has_norms.then_some(&cpu_norms[0]),
+            key_norm: has_norms.then_some(&cpu_norms[1]),
             norm_eps: 1e-6,
         };
         let angles: RopeAngles = cpu.angles(&frequencies, start..start + tokens);

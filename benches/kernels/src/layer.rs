@@ -1,6 +1,7 @@
 //! A layer of BitNet b1.58 2B-4T: the whole of it, and its matrix products alone.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 use sterna::backend::cpu::{Cpu, CpuCache, CpuInput, CpuTensor};
 use sterna::backend::{AttentionInput, Backend, CacheShape, KvFormat, Norm, RopeAngles};
 use sterna::model::{Activation, LinearInput};
@@ -24,8 +25,8 @@ struct Weights {
 
 struct Layers {
     weights: Vec<Weights>,
-    norm: Vec<f32>,
-    ffn_norm: Vec<f32>,
+    norm: Arc<[f32]>,
+    ffn_norm: Arc<[f32]>,
     cache: CpuCache,
     hidden: CpuTensor,
     inner: CpuTensor,
@@ -67,7 +68,7 @@ pub fn make(
     Cpu::default().commit(&mut cache, context);
     let hidden = CpuTensor::from_data(HIDDEN, floats(tokens * HIDDEN));
     let inner = CpuTensor::from_data(FFN, floats(tokens * FFN));
-    let (norm, ffn_norm) = (vec![1.0; HIDDEN], vec![1.0; FFN]);
+    let (norm, ffn_norm) = (vec![1.0; HIDDEN].into(), vec![1.0; FFN].into());
     let layers = Layers { weights, norm, ffn_norm, cache, hidden, inner, angles: angles(tokens) };
     LAYERS.set(Some(layers));
 }

@@ -5,7 +5,7 @@
 //! What a kernel provides:
 //! * `NAME`, for `model.info.kernel`.
 //! * `Code`, one integer activation; `PLANE_BITS`, the bits of one when an activation takes several
-//!   ([`FLOAT_PLANES`]), as signed digits; and `position`, the place of a column in its [`Chunk`].
+//!   ([`FLOAT_PLANES`]), as signed digits; and `pack`, which makes a [`Chunk`] of codes.
 //! * `MAX_CHUNKS`, how many chunks one call of `dot_streams` or `dot_tile` may sum.
 //! * `dot_streams`: whole rows and one token of int8 codes; `unpack` and `dot_tile`: several tokens.
 //! * `add_runs`: everything else, by a [`RunKernel`].

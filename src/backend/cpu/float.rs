@@ -3,9 +3,6 @@
 
 use crate::quant::rounding::WHOLE;
 
-/// Adding 1.5 · 2⁵² to a double leaves its integer part, rounded, in the low bits.
-pub const ROUND: f64 = 6_755_399_441_055_744.0;
-
 /// Accumulators of [`dot`]: four SIMD128 registers.
 const LANES: usize = 16;
 
@@ -28,6 +25,22 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
         }
     }
     sums[0] + rest
+}
+
+/// Calls `body` with so many values of each row, in order; after the last value come zeros.
+#[inline(always)]
+pub fn for_chunks<const N: usize, const ROWS: usize>(
+    rows: [&[f32]; ROWS],
+    mut body: impl FnMut([&[f32; N]; ROWS]),
+) {
+    let len = rows[0].len();
+    assert!(rows.iter().all(|row| row.len() == len));
+    let parts = rows.map(<[f32]>::as_chunks::<N>);
+    let last = parts.map(|(_, rest)| std::array::from_fn(|i| rest.get(i).copied().unwrap_or_default()));
+    for index in 0..len.div_ceil(N) {
+        // One call for all, so that it becomes a part of its caller.
+        body(std::array::from_fn(|row| parts[row].0.get(index).unwrap_or(&last[row])));
+    }
 }
 
 /// The largest value; `-∞` of nothing. (`f32::max` is a function call in WebAssembly, where its treatment

@@ -1,10 +1,10 @@
-//! Ternary linears of several tokens: the codes of a panel of rows are unpacked once, into the first-level
+//! Ternary linears of several tokens, of int8 codes with whole rows: the codes of a panel of rows are unpacked once, into the first-level
 //! cache, and meet every token there. A tile of two rows and six vectors keeps its twelve sums in
-//! registers, so that a loaded vector takes part in several products. Planes of one token are vectors of
-//! their own.
+//! registers, so that a loaded vector takes part in several products.
 
+use super::codes::Codes;
 use super::dot::{self, Chunk, TILE_ROWS, TILE_VECTORS};
-use super::input::Codes;
+use super::scaled::scaled;
 use super::ternary::groups;
 use super::tiles::Tile;
 use crate::quant::TernaryMatrix;
@@ -18,51 +18,64 @@ const PANEL_ROWS: usize = 2 * GROUP_ROWS;
 /// them take 20 or 40 KB.
 const BLOCK_CHUNKS: usize = 54 * STREAMS;
 
-/// `out += x · Wᵀ` for the rows that are the tile's columns; the tile starts at a whole group.
+/// `out += x · Wᵀ` for the rows that are the tile's columns, which have one scale each; the tile starts at a whole
+/// group, and `x` are int8 codes.
 pub fn matmul_add(weight: &TernaryMatrix, x: &Codes, out: &mut Tile<'_>) {
-    let mut panel = Panel::new(weight, x);
-    let totals: Vec<i32> = (0..x.tokens()).map(|token| x.total(token)).collect();
-    let first_row = out.columns.start;
+    let chunks = weight.padded_cols() / CHUNK_COLS;
+    let mut panel = Panel {
+        chunks,
+        codes: vec![Chunk::zeroed(); PANEL_ROWS * chunks],
+        sums: vec![[0; PANEL_ROWS]; x.tokens()],
+        ..Default::default()
+    };
+    let first_column = out.columns.start;
     let mut groups = groups(weight, &out.columns);
     while let Some(first) = groups.next() {
-        let row_groups = [Some(first), groups.next()];
-        for (group, codes) in
-            row_groups.iter().flatten().zip(panel.codes.chunks_mut(GROUP_ROWS * panel.chunks))
-        {
-            dot::unpack(group.streams, codes);
+        panel.first_row = first.first_row;
+        panel.column = first.first_row - first_column;
+        let (one, other) = panel.codes.split_at_mut(GROUP_ROWS * chunks);
+        dot::unpack(first.streams, one);
+        if let Some(second) = groups.next() {
+            dot::unpack(second.streams, other);
         }
         panel.sum(x);
-        for (half, group) in row_groups.iter().enumerate() {
-            let Some(group) = group else { continue };
-            let scales = weight.scales().of_rows(group.first_row);
-            for (token, sums) in panel.sums.iter().enumerate() {
-                let scale = f64::from(x.scale(token));
-                let sums = &sums[half * GROUP_ROWS..];
-                let out = &mut out.row_mut(token)[group.first_row - first_row..];
-                for ((out, sum), row_scale) in out.iter_mut().zip(sums).zip(scales) {
-                    *out += (f64::from(sum - totals[token]) * f64::from(row_scale) / scale) as f32;
-                }
-            }
+        let scales = panel.scales(weight);
+        for (token, sums) in panel.sums.iter().enumerate() {
+            let (total, unit) = (x.total(token), 1.0 / f64::from(x.scale(token)));
+            panel.add(out.row_mut(token), scaled(sums, total, &scales, unit));
         }
     }
 }
 
-/// Scratch for the rows of a panel.
+/// Some rows.
+#[derive(Default)]
 struct Panel {
+    /// The first one, and its column in the tile that is computed.
+    first_row: usize,
+    column: usize,
     chunks: usize,
-    /// `[PANEL_ROWS, chunks]`
+    /// `[PANEL_ROWS, chunks]`; what the matrix or the tile lacks is anything.
     codes: Vec<Chunk>,
-    /// A row of them a vector.
+    /// A row of them a token.
     sums: Vec<[i32; PANEL_ROWS]>,
 }
 
 impl Panel {
-    fn new(weight: &TernaryMatrix, x: &Codes) -> Self {
-        let chunks = weight.padded_cols() / CHUNK_COLS;
-        Self {
-            chunks,
-            codes: vec![Chunk::zeroed(); PANEL_ROWS * chunks],
-            sums: vec![[0; PANEL_ROWS]; x.tokens()],
+    fn scales(&self, weight: &TernaryMatrix) -> [f32; PANEL_ROWS] {
+        let mut scales = [0.0; PANEL_ROWS];
+        for (half, scales) in scales.as_chunks_mut::<GROUP_ROWS>().0.iter_mut().enumerate() {
+            *scales = weight.scales().of_rows(self.first_row + half * GROUP_ROWS);
+        }
+        scales
+    }
+
+    /// Adds to the rows' places in a token's row of the tile.
+    #[inline(always)]
+    fn add(&self, out: &mut [f32], values: [f32; PANEL_ROWS]) {
+        let out = &mut out[self.column..];
+        match out.first_chunk_mut::<PANEL_ROWS>() {
+            Some(out) => out.iter_mut().zip(values).for_each(|(out, value)| *out += value),
+            None => out.iter_mut().zip(values).for_each(|(out, value)| *out += value),
         }
     }
 
@@ -93,7 +106,7 @@ impl Panel {
             for row in (0..PANEL_ROWS).step_by(TILE_ROWS) {
                 let codes =
                     std::array::from_fn(|tile| &self.codes[(row + tile) * self.chunks..][range.clone()]);
-                let sums = dot::dot_tile::<V, 1>(codes, vectors);
+                let sums = dot::dot_tile::<V>(codes, vectors);
                 for (out, sums) in self.sums[first..].iter_mut().zip(sums) {
                     for (out, sum) in out[row..].iter_mut().zip(sums) {
                         *out += sum;

@@ -1,4 +1,4 @@
-//! Sums across the lanes of SIMD128 vectors, and halves in them.
+//! Sums across the lanes of SIMD128 vectors, and halves and doubles in them.
 
 use super::dot::TILE_ROWS;
 use crate::quant::halves::PLACES;
@@ -65,4 +65,19 @@ pub const HALF_MASK: v128 = u32x4(PLACES, PLACES, PLACES, PLACES);
 #[inline(always)]
 pub fn half_singles(halves: v128, mask: v128) -> [v128; 2] {
     [i32x4_shr(i32x4_shl(halves, 16), 3), i32x4_shr(halves, 3)].map(|lanes| v128_and(lanes, mask))
+}
+
+/// Four singles as doubles.
+#[inline(always)]
+pub fn promote(singles: v128) -> [v128; 2] {
+    let upper = i32x4_shuffle::<2, 3, 2, 3>(singles, singles);
+    [f64x2_promote_low_f32x4(singles), f64x2_promote_low_f32x4(upper)]
+}
+
+/// Four doubles as singles.
+#[inline(always)]
+pub fn demote([lower, upper]: [v128; 2]) -> v128 {
+    // Not a shuffle, in which the compiler would see four conversions one by one.
+    let to_upper = i8x16(16, 16, 16, 16, 16, 16, 16, 16, 0, 1, 2, 3, 4, 5, 6, 7);
+    v128_or(f32x4_demote_f64x2_zero(lower), i8x16_swizzle(f32x4_demote_f64x2_zero(upper), to_upper))
 }

@@ -17,12 +17,12 @@ enum Product<'a> {
 }
 
 impl<'a> Product<'a> {
-    fn new(weight: &'a Matrix, x: &'a CpuInput) -> Self {
+    fn new(pool: &Pool, weight: &'a Matrix, x: &'a CpuInput) -> Self {
         match weight {
-            Matrix::Ternary(weight) => Self::Ternary(ternary::Product::new(weight, x.codes())),
-            Matrix::Int8(weight) => Self::Int8(rounded::Product::new(weight, x.values())),
-            Matrix::Int4(weight) => Self::Int4(rounded::Product::new(weight, x.values())),
-            Matrix::Dense(weight) => Self::Dense(weight, x.values()),
+            Matrix::Ternary(weight) => Self::Ternary(ternary::Product::new(weight, x.codes(pool))),
+            Matrix::Int8(weight) => Self::Int8(rounded::Product::new(weight, x.values(pool))),
+            Matrix::Int4(weight) => Self::Int4(rounded::Product::new(weight, x.values(pool))),
+            Matrix::Dense(weight) => Self::Dense(weight, x.values(pool)),
         }
     }
 
@@ -38,7 +38,7 @@ impl<'a> Product<'a> {
 
 /// `outs[i] += x · weights[i]ᵀ`; `outs[i]` is `[tokens, rows]`.
 pub fn add<const N: usize>(pool: &Pool, weights: [&Matrix; N], x: &CpuInput, outs: [&mut CpuTensor; N]) {
-    let products = weights.map(|weight| Product::new(weight, x));
+    let products = weights.map(|weight| Product::new(pool, weight, x));
     let mut weights = weights.into_iter();
     let outs = outs.map(|out| {
         let row_bytes = weights.next().map_or(0, |weight| weight.resident_bytes() / weight.rows().max(1));

@@ -3,6 +3,7 @@
 
 mod attention;
 mod cache;
+mod codes;
 mod dense;
 #[cfg(target_feature = "simd128")]
 mod dense_simd128;
@@ -27,6 +28,7 @@ mod rounded;
 mod run_product;
 mod runs;
 pub mod scalar;
+mod scaled;
 #[cfg(all(target_feature = "simd128", not(target_feature = "relaxed-simd")))]
 mod simd128;
 #[cfg(target_feature = "simd128")]
@@ -88,12 +90,12 @@ impl Cpu {
 
 impl Backend for Cpu {
     /// Whole tiles of vectors, few enough that a step ends while a user still waits for its abort.
-    const PREFILL_CHUNK: usize = 6 * dot::TILE_VECTORS;
+    const PREFILL_CHUNK: usize = 8 * dot::TILE_VECTORS;
     const IN_FLIGHT: usize = 1;
     const PART_BYTES: Option<usize> = None;
 
     type Matrix = Matrix;
-    type Vector = Vec<f32>;
+    type Vector = Arc<[f32]>;
     type Tensor = CpuTensor;
     type Input = CpuInput;
     type Cache = CpuCache;
@@ -118,8 +120,8 @@ impl Backend for Cpu {
         }
     }
 
-    fn upload_vector(&self, vector: Vec<f32>) -> Result<Vec<f32>> {
-        Ok(vector)
+    fn upload_vector(&self, vector: Vec<f32>) -> Result<Arc<[f32]>> {
+        Ok(vector.into())
     }
 
     fn kv_format(&self, wanted: KvFormat) -> KvFormat {
@@ -142,8 +144,8 @@ impl Backend for Cpu {
         out
     }
 
-    fn norm_quantize(&self, x: &CpuTensor, norm: Norm<'_, Vec<f32>>, input: LinearInput) -> CpuInput {
-        CpuInput::normalised(x, &norm, input)
+    fn norm_quantize(&self, x: &CpuTensor, norm: Norm<'_, Arc<[f32]>>, input: LinearInput) -> CpuInput {
+        CpuInput::normalised(x.clone(), &norm, input)
     }
 
     fn quantize(&self, x: CpuTensor, input: LinearInput) -> CpuInput {
@@ -151,7 +153,7 @@ impl Backend for Cpu {
     }
 
     fn linears<const N: usize>(&self, weights: [&Matrix; N], x: &CpuInput) -> [CpuTensor; N] {
-        let mut outs = weights.map(|weight| CpuTensor::zeros(x.values().tokens(), weight.rows()));
+        let mut outs = weights.map(|weight| CpuTensor::zeros(x.tokens(), weight.rows()));
         linear::add(&self.pool, weights, x, outs.each_mut());
         outs
     }

@@ -14,8 +14,9 @@ pub const PLANE_BITS: u32 = 8;
 /// `4 · 16 · 3 · 128` a chunk stays below 2³¹.
 pub const MAX_CHUNKS: usize = 1 << 16;
 
-pub const fn position(col: usize) -> usize {
-    col
+/// Codes of sixteen columns, in their own order.
+pub fn pack(codes: &[i32; CHUNK_COLS]) -> Chunk {
+    Chunk(codes.map(|code| code as Code))
 }
 
 /// Sums over all four streams in lock step.
@@ -101,14 +102,11 @@ pub fn unpack(weights: GroupBytes<'_>, out: &mut [Chunk]) {
     }
 }
 
-/// Products of unpacked rows with `V` vectors, over every `STRIDE`th chunk.
-pub fn dot_tile<const V: usize, const STRIDE: usize>(
-    codes: [&[Chunk]; TILE_ROWS],
-    x: [&[Chunk]; V],
-) -> [[i32; TILE_ROWS]; V] {
+/// Products of unpacked rows with `V` vectors.
+pub fn dot_tile<const V: usize>(codes: [&[Chunk]; TILE_ROWS], x: [&[Chunk]; V]) -> [[i32; TILE_ROWS]; V] {
     x.map(|x| {
         codes.map(|codes| {
-            let pairs = codes.iter().zip(x).step_by(STRIDE);
+            let pairs = codes.iter().zip(x);
             pairs.map(|(codes, x)| dot(codes, x)).sum()
         })
     })

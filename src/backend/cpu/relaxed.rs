@@ -28,8 +28,18 @@ pub const PLANE_BITS: u32 = 8;
 /// A lane sums `4 · 48 · 128` a chunk, which stays below 2³¹; so does the sum of all lanes.
 pub const MAX_CHUNKS: usize = 1 << 14;
 
-pub const fn position(col: usize) -> usize {
-    col
+/// Codes of sixteen columns, in their own order.
+#[inline(always)]
+pub fn pack(codes: &[i32; CHUNK_COLS]) -> Chunk {
+    let at = codes.as_ptr().cast::<v128>();
+    let mut chunk = Chunk([0; CHUNK_COLS]);
+    // SAFETY: sixteen integers are four vectors, and a chunk is one.
+    unsafe {
+        let eight =
+            |half: usize| i16x8_narrow_i32x4(v128_load(at.add(2 * half)), v128_load(at.add(2 * half + 1)));
+        v128_store(chunk.0.as_mut_ptr().cast(), i8x16_narrow_i16x8(eight(0), eight(1)));
+    }
+    chunk
 }
 
 #[inline(always)]
@@ -265,34 +275,30 @@ pub fn unpack(weights: GroupBytes<'_>, out: &mut [Chunk]) {
     let chunks = STREAMS * steps;
     assert!(weights.iter().all(|w| w.len() == steps * STEP_BYTES) && out.len() == 8 * chunks);
     let mask = i8x16_splat(3);
-    for (stream, weights) in weights.iter().enumerate() {
-        for step in 0..steps {
-            // SAFETY: a step is 32 bytes of `weights`, and `out` has `chunks` chunks for each of eight
+    let weights = weights.map(<[u8]>::as_ptr);
+    for step in 0..steps {
+        for half in 0..2 {
+            // SAFETY: a step is 32 bytes of each stream, and `out` has a chunk for each of them and each of eight
             // rows (asserted).
             unsafe {
-                let from = weights.as_ptr().add(step * STEP_BYTES).cast::<v128>();
-                let to = out.as_mut_ptr().add(step * STREAMS + stream).cast::<v128>();
-                for half in 0..2 {
-                    let codes = v128_load(from.add(half));
-                    let to = to.add(4 * half * chunks);
-                    v128_store(to, v128_and(codes, mask));
-                    v128_store(to.add(chunks), v128_and(u16x8_shr(codes, 2), mask));
-                    v128_store(to.add(2 * chunks), v128_and(u16x8_shr(codes, 4), mask));
-                    v128_store(to.add(3 * chunks), v128_and(u16x8_shr(codes, 6), mask));
+                let codes =
+                    weights.map(|from| v128_load(from.add(step * STEP_BYTES + half * CHUNK_COLS).cast()));
+                for row in 0..4 {
+                    let to = out.as_mut_ptr().add((4 * half + row) * chunks + step * STREAMS).cast::<v128>();
+                    for (stream, codes) in codes.into_iter().enumerate() {
+                        v128_store(to.add(stream), v128_and(u16x8_shr(codes, 2 * row as u32), mask));
+                    }
                 }
             }
         }
     }
 }
 
-/// Products of unpacked rows with `V` vectors, over every `STRIDE`th chunk.
+/// Products of unpacked rows with `V` vectors.
 #[inline(always)]
-pub fn dot_tile<const V: usize, const STRIDE: usize>(
-    codes: [&[Chunk]; TILE_ROWS],
-    x: [&[Chunk]; V],
-) -> [[i32; TILE_ROWS]; V] {
+pub fn dot_tile<const V: usize>(codes: [&[Chunk]; TILE_ROWS], x: [&[Chunk]; V]) -> [[i32; TILE_ROWS]; V] {
     if sums_in_16_bits() {
-        return relaxed16::dot_tile::<V, STRIDE>(codes, x);
+        return relaxed16::dot_tile::<V>(codes, x);
     }
     let chunks = codes[0].len();
     assert!(codes[1].len() == chunks && x.iter().all(|x| x.len() == chunks));
@@ -309,7 +315,7 @@ pub fn dot_tile<const V: usize, const STRIDE: usize>(
                 }
             }
         }
-        chunk += STRIDE;
+        chunk += 1;
     }
     tile_sums(sums)
 }

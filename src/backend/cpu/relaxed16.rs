@@ -212,18 +212,15 @@ fn run_tile_sums<const V: usize>(
     tile_sums(wide)
 }
 
-/// Products of unpacked rows with `V` vectors, over every `STRIDE`th chunk.
+/// Products of unpacked rows with `V` vectors.
 #[inline(always)]
-pub fn dot_tile<const V: usize, const STRIDE: usize>(
-    codes: [&[Chunk]; TILE_ROWS],
-    x: [&[Chunk]; V],
-) -> [[i32; TILE_ROWS]; V] {
+pub fn dot_tile<const V: usize>(codes: [&[Chunk]; TILE_ROWS], x: [&[Chunk]; V]) -> [[i32; TILE_ROWS]; V] {
     let chunks = codes[0].len();
     assert!(codes[1].len() == chunks && x.iter().all(|x| x.len() == chunks));
     let mut wide = [[i32x4_splat(0); TILE_ROWS]; V];
-    for first in (0..chunks).step_by(TILE_CHUNKS * STRIDE) {
+    for first in (0..chunks).step_by(TILE_CHUNKS) {
         let mut narrow = [[i16x8_splat(0); TILE_ROWS]; V];
-        for chunk in (first..chunks.min(first + TILE_CHUNKS * STRIDE)).step_by(STRIDE) {
+        for chunk in (first..chunks.min(first + TILE_CHUNKS)) {
             // SAFETY: all slices have `chunks` chunks (asserted), of one vector each.
             unsafe {
                 let at = |chunks: &[Chunk]| v128_load(chunks.as_ptr().add(chunk).cast());

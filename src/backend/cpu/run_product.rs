@@ -2,8 +2,8 @@
 //! an exact integer, rounded once; it meets its scale in single precision, run after run in the same order for one
 //! token and for many, so that a prompt in pieces gives what it gives whole.
 
+use super::codes::Codes;
 use super::dot::{Chunk, GroupBytes, RUN_STEPS, RunKernel, StepCodes, TILE_ROWS, TILE_VECTORS};
-use super::input::Codes;
 use super::runs::{GroupScales, Runs};
 use super::ternary::groups;
 use super::tiles::Tile;

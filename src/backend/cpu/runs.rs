@@ -1,8 +1,8 @@
 //! The runs of columns that a ternary product sums at once where a row has several scales, or activations several
 //! planes: pieces of a stream that share a scale.
 
+use super::codes::Codes;
 use super::dot::{Chunk, GroupBytes, PLANE_BITS, RUN_STEPS, RunPlanes, STEP_BYTES};
-use super::input::Codes;
 use crate::quant::ternary::{CHUNK_COLS, GROUP_ROWS, STREAMS};
 use crate::quant::{KernelScales, TernaryMatrix};
 use std::ops::Range;

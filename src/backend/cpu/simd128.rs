@@ -25,9 +25,21 @@ pub const PLANE_BITS: u32 = 12;
 /// A lane sums `4 · 192 · 2048` a chunk, which stays below 2³¹; so does the sum of all lanes.
 pub const MAX_CHUNKS: usize = 1 << 10;
 
-/// The even columns, then the odd ones.
-pub const fn position(col: usize) -> usize {
-    col % 2 * (CHUNK_COLS / 2) + col / 2
+/// Codes of sixteen columns: the even columns, then the odd ones.
+#[inline(always)]
+pub fn pack(codes: &[i32; CHUNK_COLS]) -> Chunk {
+    let at = codes.as_ptr().cast::<v128>();
+    let mut chunk = Chunk([0; CHUNK_COLS]);
+    // SAFETY: sixteen integers are four vectors, and a chunk is two.
+    unsafe {
+        let eight =
+            |half: usize| i16x8_narrow_i32x4(v128_load(at.add(2 * half)), v128_load(at.add(2 * half + 1)));
+        let (lower, upper) = (eight(0), eight(1));
+        let to = chunk.0.as_mut_ptr().cast::<v128>();
+        v128_store(to, i16x8_shuffle::<0, 2, 4, 6, 8, 10, 12, 14>(lower, upper));
+        v128_store(to.add(1), i16x8_shuffle::<1, 3, 5, 7, 9, 11, 13, 15>(lower, upper));
+    }
+    chunk
 }
 
 /// Sums over all four streams in lock step.
@@ -257,19 +269,22 @@ pub fn unpack(weights: GroupBytes<'_>, out: &mut [Chunk]) {
     let chunks = STREAMS * steps;
     assert!(weights.iter().all(|w| w.len() == steps * STEP_BYTES) && out.len() == 8 * chunks);
     let mask = i16x8_splat(3);
-    for (stream, weights) in weights.iter().enumerate() {
-        for step in 0..steps {
-            // SAFETY: a step is 32 bytes of `weights`, and `out` has `chunks` chunks for each of eight
-            // rows (asserted).
+    let weights = weights.map(<[u8]>::as_ptr);
+    for step in 0..steps {
+        for half in 0..2 {
+            // SAFETY: a step is 32 bytes of each stream, and `out` has a chunk of two vectors for each of them and each
+            // of eight rows (asserted).
             unsafe {
-                let from = weights.as_ptr().add(step * STEP_BYTES).cast::<v128>();
-                let to = out.as_mut_ptr().add(step * STREAMS + stream);
-                for half in 0..2 {
-                    let codes = v128_load(from.add(half));
-                    for row in 0..4 {
-                        let to = to.add((4 * half + row) * chunks).cast::<v128>();
-                        v128_store(to, v128_and(u16x8_shr(codes, 2 * row as u32), mask));
-                        v128_store(to.add(1), v128_and(u16x8_shr(codes, 8 + 2 * row as u32), mask));
+                let codes =
+                    weights.map(|from| v128_load(from.add(step * STEP_BYTES + half * CHUNK_COLS).cast()));
+                for row in 0..4 {
+                    let to = out.as_mut_ptr().add((4 * half + row) * chunks + step * STREAMS).cast::<v128>();
+                    for (stream, codes) in codes.into_iter().enumerate() {
+                        v128_store(to.add(2 * stream), v128_and(u16x8_shr(codes, 2 * row as u32), mask));
+                        v128_store(
+                            to.add(2 * stream + 1),
+                            v128_and(u16x8_shr(codes, 8 + 2 * row as u32), mask),
+                        );
                     }
                 }
             }
@@ -277,12 +292,9 @@ pub fn unpack(weights: GroupBytes<'_>, out: &mut [Chunk]) {
     }
 }
 
-/// Products of unpacked rows with `V` vectors, over every `STRIDE`th chunk.
+/// Products of unpacked rows with `V` vectors.
 #[inline(always)]
-pub fn dot_tile<const V: usize, const STRIDE: usize>(
-    codes: [&[Chunk]; TILE_ROWS],
-    x: [&[Chunk]; V],
-) -> [[i32; TILE_ROWS]; V] {
+pub fn dot_tile<const V: usize>(codes: [&[Chunk]; TILE_ROWS], x: [&[Chunk]; V]) -> [[i32; TILE_ROWS]; V] {
     let chunks = codes[0].len();
     assert!(codes[1].len() == chunks && x.iter().all(|x| x.len() == chunks));
     let mut sums = [[i32x4_splat(0); TILE_ROWS]; V];
@@ -301,7 +313,7 @@ pub fn dot_tile<const V: usize, const STRIDE: usize>(
                 }
             }
         }
-        chunk += STRIDE;
+        chunk += 1;
     }
     tile_sums(sums)
 }

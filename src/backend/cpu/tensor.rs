@@ -35,6 +35,10 @@ impl CpuTensor {
         &mut self.data[token * self.width..(token + 1) * self.width]
     }
 
+    pub fn rows_mut(&mut self) -> impl Iterator<Item = &mut [f32]> {
+        self.data.chunks_exact_mut(self.width)
+    }
+
     pub fn data(&self) -> &[f32] {
         &self.data
     }

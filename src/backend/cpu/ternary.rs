@@ -4,10 +4,11 @@
 //! Codes are `weight + 1`, so `Σ weight · x = Σ code · x − Σ x`; the second sum does not depend on the
 //! row and is made once.
 
+use super::codes::Codes;
 use super::dot::{self, FLOAT_PLANES, GroupBytes, MAX_CHUNKS, STEP_BYTES};
 use super::gemm;
-use super::input::Codes;
 use super::run_product::RunProduct;
+use super::scaled::scaled;
 use super::tiles::Tile;
 use crate::quant::ternary::{CHUNK_COLS, GROUP_ROWS, SLAB_ROWS, STREAMS};
 use crate::quant::{KernelScales, TernaryMatrix};
@@ -55,15 +56,12 @@ fn gemv_rows_add(
     scales: impl Fn(usize) -> [f32; GROUP_ROWS],
     out: &mut Tile<'_>,
 ) {
-    let (vector, total, divisor) = (x.vector(0), x.total(0), f64::from(x.scale(0)));
+    let (vector, total, unit) = (x.vector(0), x.total(0), 1.0 / f64::from(x.scale(0)));
     let (first_row, columns) = (out.columns.start, out.columns.clone());
     let out = out.row_mut(0);
     for group in groups(weight, &columns) {
         let sums = dot::dot_streams(group.streams, vector);
-        let scales = scales(group.first_row);
-        let values: [f32; GROUP_ROWS] = std::array::from_fn(|row| {
-            (f64::from(sums[row] - total) * f64::from(scales[row]) / divisor) as f32
-        });
+        let values = scaled(&sums, total, &scales(group.first_row), unit);
         let out = &mut out[group.first_row - first_row..];
         match out.first_chunk_mut::<GROUP_ROWS>() {
             Some(out) => out.iter_mut().zip(values).for_each(|(out, value)| *out += value),

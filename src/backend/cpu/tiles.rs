@@ -6,6 +6,7 @@ use super::pool::{MAX_PARTS, Pool};
 use super::tensor::CpuTensor;
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 /// Bytes read by a tile that are worth a thread's while: some microseconds.
 pub const TILE_BYTES: usize = 64 << 10;
@@ -116,11 +117,26 @@ pub fn for_tiles<const N: usize>(
             index -= grid.len();
         }
     };
-    // A part of more than one tile keeps jobs of very many tiles within the pool's limit.
-    let tiles = total.div_ceil(MAX_PARTS).max(1);
-    pool.run(total.div_ceil(tiles), &|part| {
-        (part * tiles..total.min((part + 1) * tiles)).for_each(do_tile);
+    run(pool, total, do_tile);
+}
+
+/// Gives every item to `body`, with its index, in one job of the pool.
+pub fn for_each<T: Send>(pool: &Pool, items: impl Iterator<Item = T>, body: impl Fn(usize, T) + Sync) {
+    if pool.threads() == 1 {
+        return items.enumerate().for_each(|(index, item)| body(index, item));
+    }
+    let items: Vec<_> = items.map(|item| Mutex::new(Some(item))).collect();
+    run(pool, items.len(), |index| {
+        let item = items[index].lock().unwrap_or_else(PoisonError::into_inner).take();
+        body(index, item.expect("an index is given once"));
     });
+}
+
+/// Calls `body` with the numbers below `total`, in one job of the pool.
+fn run(pool: &Pool, total: usize, body: impl Fn(usize) + Sync) {
+    // A part of more than one keeps very large jobs within the pool's limit.
+    let size = total.div_ceil(MAX_PARTS).max(1);
+    pool.run(total.div_ceil(size), &|part| (part * size..total.min((part + 1) * size)).for_each(&body));
 }
 
 #[cfg(test)]

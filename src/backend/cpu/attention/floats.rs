@@ -48,7 +48,7 @@ impl<'a> Floats<'a> {
     pub fn attend(mut self, layer: &LayerCache, to_weights: impl FnOnce(&mut [f32])) -> Vec<f32> {
         let mut weights = self.scores(layer);
         to_weights(&mut weights);
-        self.mix(&layer.values, &weights)
+        self.mix(layer, &weights)
     }
 
     fn are_halves(&self, blocks: &[Block]) -> bool {
@@ -83,17 +83,17 @@ impl<'a> Floats<'a> {
         }
     }
 
-    fn mix(&self, values: &[Block], weights: &[f32]) -> Vec<f32> {
+    fn mix(&self, layer: &LayerCache, weights: &[f32]) -> Vec<f32> {
         let mut out = vec![0.0; self.queries.len()];
         let mut decoded = Vec::new();
         for span in self.pass.spans() {
-            let ahead = self.pass.bytes(values, span.end);
-            match self.data(values, &span, &mut decoded) {
+            let ahead = self.pass.after_values(layer, span.end);
+            match self.data(&layer.values, &span, &mut decoded) {
                 Data::F32(data) => self.mix_span(self.vectors(data, ahead), weights, &span, &mut out),
                 Data::F16(data) => self.mix_span(self.vectors(data, ahead), weights, &span, &mut out),
             }
         }
-        match self.are_halves(values) {
+        match self.are_halves(&layer.values) {
             true => restore::<u16>(&mut out),
             false => restore::<f32>(&mut out),
         }

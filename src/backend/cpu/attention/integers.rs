@@ -3,12 +3,11 @@
 //! be converted first.
 
 #[cfg(not(target_feature = "simd128"))]
-use super::integers_portable::{Element, mix, scores};
+use super::integers_portable::{Element, measure_products, mix, round_products, scores};
 #[cfg(target_feature = "simd128")]
-use super::integers_simd128::{Element, mix, scores};
+use super::integers_simd128::{Element, measure_products, mix, round_products, scores};
 use super::pass::{HeadPass, ROWS, SPAN, Vectors};
 use crate::backend::cpu::cache::{Block, CODE_ALIGN, Code, LayerCache, Rounded, round};
-use crate::quant::rounding::round_small;
 use std::ops::Range;
 
 /// Products of a query and a key that one 32-bit sum takes are one of so many.
@@ -57,7 +56,7 @@ impl<'a> Integers<'a> {
         to_weights(&mut weights);
         let mut out = vec![0.0; self.queries.len()];
         for span in self.pass.spans() {
-            let ahead = self.pass.bytes(&layer.values, span.end);
+            let ahead = self.pass.after_values(layer, span.end);
             match &layer.values[span.start / SPAN] {
                 Block::Q16(values) => self.mix_span(values, ahead, &span, &weights, &mut out),
                 Block::Q8(values) => self.mix_span(values, ahead, &span, &weights, &mut out),
@@ -128,29 +127,29 @@ impl<'a> Integers<'a> {
 }
 
 /// Rounds weights, times what a unit of their values is worth. Returns what one unit of the codes is worth.
-#[inline(never)]
 fn round_weights<C: Code>(weights: &[f32], units: &[f32], codes: &mut [i16; SPAN]) -> f32 {
+    match (weights.as_array(), units.as_array()) {
+        (Some(weights), Some(units)) => round_span::<C>(weights, units, codes),
+        // What is missing weighs nothing.
+        _ => round_span::<C>(&padded(weights), &padded(units), codes),
+    }
+}
+
+#[inline(never)]
+fn padded(values: &[f32]) -> [f32; SPAN] {
+    std::array::from_fn(|i| values.get(i).copied().unwrap_or_default())
+}
+
+#[inline(never)]
+fn round_span<C: Code>(weights: &[f32; SPAN], units: &[f32; SPAN], codes: &mut [i16; SPAN]) -> f32 {
     /// Smaller than any weight that counts.
     const LEAST: f32 = 1e-30;
     // What a 32-bit sum takes of a span's values, each of which may be the largest, and a half a code for rounding.
     let most_in_all = (i32::MAX / i32::from(C::MAX)) as f32 - SPAN as f32;
-    // Arrays, whose loops are unrolled.
-    let (mut products, mut of_weights) = ([0.0; SPAN], [0.0; SPAN]);
-    products[..units.len()].copy_from_slice(units);
-    of_weights[..weights.len()].copy_from_slice(weights);
-    let (mut sums, mut most) = ([0.0f32; 8], [0.0f32; 8]);
-    for (products, weights) in products.as_chunks_mut::<8>().0.iter_mut().zip(of_weights.as_chunks::<8>().0) {
-        for lane in 0..8 {
-            products[lane] *= weights[lane];
-            sums[lane] += products[lane];
-            most[lane] = if products[lane] > most[lane] { products[lane] } else { most[lane] };
-        }
-    }
-    let (sum, most) = (sums.iter().sum::<f32>(), most.into_iter().fold(0.0, f32::max));
-    let unit = (most / f32::from(i16::MAX)).max(sum / most_in_all).max(LEAST);
-    let factor = 1.0 / unit;
-    for (code, product) in codes.iter_mut().zip(products) {
-        *code = round_small(product * factor) as i16;
-    }
+    let (sum, most) = measure_products(weights, units);
+    let unit = [most / f32::from(i16::MAX), sum / most_in_all]
+        .into_iter()
+        .fold(LEAST, |max, unit| if unit > max { unit } else { max });
+    round_products(weights, units, 1.0 / unit, codes);
     unit
 }

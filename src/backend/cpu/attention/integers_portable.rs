@@ -1,8 +1,9 @@
 //! The integer products of attention in portable Rust.
 
 use super::integers::Weights;
-use super::pass::Vectors;
+use super::pass::{SPAN, Vectors};
 use crate::backend::cpu::cache::{CODE_ALIGN, Code};
+use crate::quant::rounding::round_small;
 
 /// What keys and values are kept as.
 pub trait Element: Code + bytemuck::NoUninit {
@@ -47,4 +48,16 @@ pub fn mix<E: Element>(weights: &Weights, values: Vectors<'_, E>, out: &mut [f32
         }
         out.iter_mut().zip(&sums).for_each(|(out, sum)| *out += *sum as f32 * unit);
     }
+}
+
+/// The sum of products, which are not negative, and the largest.
+pub fn measure_products(a: &[f32; SPAN], b: &[f32; SPAN]) -> (f32, f32) {
+    let products = || a.iter().zip(b).map(|(a, b)| a * b);
+    (products().sum(), products().fold(0.0, f32::max))
+}
+
+/// Products times a factor, rounded.
+pub fn round_products(a: &[f32; SPAN], b: &[f32; SPAN], factor: f32, codes: &mut [i16; SPAN]) {
+    let products = a.iter().zip(b).map(|(a, b)| a * b);
+    codes.iter_mut().zip(products).for_each(|(code, product)| *code = round_small(product * factor) as i16);
 }

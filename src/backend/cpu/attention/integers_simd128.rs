@@ -5,6 +5,7 @@ use super::ahead::Ahead;
 use super::integers::Weights;
 use super::pass::{SPAN, Vectors, rows_of_scores};
 use crate::backend::cpu::cache::{CODE_ALIGN, Code};
+use crate::quant::rounding::WHOLE;
 use std::arch::wasm32::*;
 
 /// Keys that meet the rows at a time.
@@ -179,4 +180,45 @@ fn column_sums<const R: usize, E: Element>(
         }
     }
     sums
+}
+
+/// Eight products.
+#[inline(always)]
+fn products(a: &[f32; 8], b: &[f32; 8]) -> [v128; 2] {
+    let (a, b) = (a.as_ptr().cast::<v128>(), b.as_ptr().cast::<v128>());
+    // SAFETY: eight floats are two vectors.
+    unsafe { [f32x4_mul(v128_load(a), v128_load(b)), f32x4_mul(v128_load(a.add(1)), v128_load(b.add(1)))] }
+}
+
+/// The sum of products, which are not negative, and the largest.
+#[inline(always)]
+pub fn measure_products(a: &[f32; SPAN], b: &[f32; SPAN]) -> (f32, f32) {
+    let zero = [f32x4_splat(0.0); 2];
+    let (mut sums, mut most) = (zero, zero);
+    for (a, b) in a.as_chunks().0.iter().zip(b.as_chunks().0) {
+        let [low, high] = products(a, b);
+        sums = [f32x4_add(sums[0], low), f32x4_add(sums[1], high)];
+        most = [f32x4_pmax(most[0], low), f32x4_pmax(most[1], high)];
+    }
+    let joined = |[a, b]: [v128; 2], join: fn(v128, v128) -> v128| {
+        let all = join(a, b);
+        let all = join(all, i64x2_shuffle::<1, 0>(all, all));
+        f32x4_extract_lane::<0>(join(all, i32x4_shuffle::<1, 0, 3, 2>(all, all)))
+    };
+    (joined(sums, f32x4_add), joined(most, f32x4_pmax))
+}
+
+/// Products times a factor, rounded.
+#[inline(always)]
+pub fn round_products(a: &[f32; SPAN], b: &[f32; SPAN], factor: f32, codes: &mut [i16; SPAN]) {
+    let (factor, whole) = (f32x4_splat(factor), f32x4_splat(WHOLE));
+    // The bits of a float beside WHOLE count from WHOLE's.
+    let rounded = |product| i32x4_sub(f32x4_add(f32x4_mul(product, factor), whole), whole);
+    for (codes, (a, b)) in
+        codes.as_chunks_mut::<8>().0.iter_mut().zip(a.as_chunks().0.iter().zip(b.as_chunks().0))
+    {
+        let [low, high] = products(a, b).map(rounded);
+        // SAFETY: eight codes are one vector.
+        unsafe { v128_store(codes.as_mut_ptr().cast(), i16x8_narrow_i32x4(low, high)) };
+    }
 }

@@ -23,6 +23,7 @@ use super::tiles::{TILE_BYTES, TileShape, for_tiles};
 use crate::Result;
 use crate::backend::{AttentionInput, KvCache, RopeAngles};
 use pass::attend_head;
+use std::sync::Arc;
 
 /// Tokens of a prompt that one thread attends for.
 const TILE_TOKENS: usize = 8;
@@ -66,7 +67,7 @@ fn tile_shape(tokens: usize, end: usize, group: usize) -> TileShape {
     TileShape { tokens, columns: group * TILE_BYTES.div_ceil(bytes) }
 }
 
-fn normalise_heads(x: &mut CpuTensor, head_dim: usize, weight: Option<&Vec<f32>>, eps: f32) {
+fn normalise_heads(x: &mut CpuTensor, head_dim: usize, weight: Option<&Arc<[f32]>>, eps: f32) {
     let Some(weight) = weight else { return };
     for head in x.data_mut().chunks_exact_mut(head_dim) {
         rms_norm_in_place(head, weight, eps);

@@ -1,6 +1,8 @@
 //! Attention of some tokens in all query heads that share one key/value head. A row is a query head of a
 //! token; rows meet every position up to the last token's, and what a row may not see weighs nothing.
 
+#[cfg(target_feature = "simd128")]
+use super::ahead::Ahead;
 use super::floats::Floats;
 use super::integers::Integers;
 use crate::backend::cpu::cache::{BLOCK_TOKENS, Block, LayerCache};
@@ -18,6 +20,8 @@ pub const ROWS: usize = 4;
 pub struct HeadPass {
     pub head_dim: usize,
     pub kv_head: usize,
+    /// Whether the next head's pass follows.
+    pub has_next: bool,
     /// Positions that the rows meet.
     pub end: usize,
     /// `[rows, head_dim]`, with the factor of the softmax.
@@ -51,8 +55,18 @@ pub fn attend_head(
     for token in tokens.clone() {
         queries.extend(query.row(token)[columns.clone()].iter().map(|query| query * scale));
     }
-    let pass =
-        HeadPass { head_dim, kv_head: columns.start / columns.len(), end: start + tokens.end, queries };
+    let pass = HeadPass {
+        head_dim,
+        kv_head: columns.start / columns.len(),
+        has_next: columns.end < out.columns.end,
+        end: start + tokens.end,
+        queries,
+    };
+    #[cfg(target_feature = "simd128")]
+    if columns.start == out.columns.start {
+        // No pass came before, in which they could have been touched.
+        Ahead::new(pass.bytes(&layer.keys, 0), 1).touch(0);
+    }
     let mut sums = Vec::with_capacity(pass.queries.len() / head_dim);
     let to_weights = |scores: &mut [f32]| {
         for (row, scores) in scores.chunks_exact_mut(pass.end).enumerate() {
@@ -92,23 +106,39 @@ impl HeadPass {
         }
     }
 
+    /// What is needed after the values up to `position`: the next values, then the first keys of the next head.
+    pub fn after_values<'a>(&self, layer: &'a LayerCache, position: usize) -> &'a [u8] {
+        match self.bytes(&layer.values, position) {
+            [] if self.has_next => self.bytes_of(self.kv_head + 1, &layer.keys, 0),
+            next => next,
+        }
+    }
+
     /// What the head has from position `start` on in its block; nothing at the end.
-    pub fn bytes<'a>(&self, blocks: &'a [Block], start: usize) -> &'a [u8] {
+    fn bytes<'a>(&self, blocks: &'a [Block], start: usize) -> &'a [u8] {
+        self.bytes_of(self.kv_head, blocks, start)
+    }
+
+    fn bytes_of<'a>(&self, kv_head: usize, blocks: &'a [Block], start: usize) -> &'a [u8] {
         if start >= self.end {
             return &[];
         }
         let count = SPAN.min(self.end - start);
         match &blocks[start / BLOCK_TOKENS] {
-            Block::F32(data) => bytemuck::cast_slice(self.floats(data, count)),
-            Block::F16(data) => bytemuck::cast_slice(self.floats(data, count)),
-            Block::Q16(data) => bytemuck::cast_slice(data.of_head(self.kv_head, count).0),
-            Block::Q8(data) => bytemuck::cast_slice(data.of_head(self.kv_head, count).0),
+            Block::F32(data) => bytemuck::cast_slice(self.floats_of(kv_head, data, count)),
+            Block::F16(data) => bytemuck::cast_slice(self.floats_of(kv_head, data, count)),
+            Block::Q16(data) => bytemuck::cast_slice(data.of_head(kv_head, count).0),
+            Block::Q8(data) => bytemuck::cast_slice(data.of_head(kv_head, count).0),
         }
     }
 
     /// The head's first `count` vectors of a block.
     pub fn floats<'a, E>(&self, data: &'a [E], count: usize) -> &'a [E] {
-        &data[self.kv_head * BLOCK_TOKENS * self.head_dim..][..count * self.head_dim]
+        self.floats_of(self.kv_head, data, count)
+    }
+
+    fn floats_of<'a, E>(&self, kv_head: usize, data: &'a [E], count: usize) -> &'a [E] {
+        &data[kv_head * BLOCK_TOKENS * self.head_dim..][..count * self.head_dim]
     }
 }
 
