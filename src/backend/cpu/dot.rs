@@ -1,6 +1,6 @@
 //! The integer kernels of ternary products, chosen at compile time: relaxed SIMD or SIMD128 in
 //! WebAssembly, portable Rust elsewhere. All take the weights of [`crate::quant::ternary`] and are exact;
-//! each names the form in which it wants activations, and [`super::input`] makes it.
+//! each names the form in which it wants activations, and [`super::codes`] makes it.
 //!
 //! What a kernel provides:
 //! * `NAME`, for `model.info.kernel`.
@@ -21,11 +21,12 @@ pub use super::simd128::*;
 
 /// Bytes of one step of a group in one stream.
 pub const STEP_BYTES: usize = 2 * CHUNK_COLS;
-/// Integers with a fraction take this many bits, sign included; see [`super::input`].
+/// Integers with a fraction take this many bits, sign included; see [`super::codes`].
 pub const FLOAT_BITS: u32 = 24;
 /// Codes that one integer with a fraction takes.
 pub const FLOAT_PLANES: usize = FLOAT_BITS.div_ceil(PLANE_BITS) as usize;
-/// Most steps of a run of columns, whose sums fit 16 bits a lane where those are how a kernel sums.
+/// Most steps of a run of columns: `Σ weight · x` of 128 columns fits 32 bits, weights being 2 and integers
+/// [`FLOAT_BITS`] at most, and `Σ code · x` of one digit fits 16 bits a lane where a kernel sums so.
 pub const RUN_STEPS: usize = 8;
 /// Rows of a tile.
 pub const TILE_ROWS: usize = 2;

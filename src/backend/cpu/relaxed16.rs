@@ -220,7 +220,7 @@ pub fn dot_tile<const V: usize>(codes: [&[Chunk]; TILE_ROWS], x: [&[Chunk]; V]) 
     let mut wide = [[i32x4_splat(0); TILE_ROWS]; V];
     for first in (0..chunks).step_by(TILE_CHUNKS) {
         let mut narrow = [[i16x8_splat(0); TILE_ROWS]; V];
-        for chunk in (first..chunks.min(first + TILE_CHUNKS)) {
+        for chunk in first..chunks.min(first + TILE_CHUNKS) {
             // SAFETY: all slices have `chunks` chunks (asserted), of one vector each.
             unsafe {
                 let at = |chunks: &[Chunk]| v128_load(chunks.as_ptr().add(chunk).cast());

@@ -22,8 +22,8 @@ pub type Code = i16;
 
 pub const PLANE_BITS: u32 = 12;
 
-/// A lane sums `4 · 192 · 2048` a chunk, which stays below 2³¹; so does the sum of all lanes.
-pub const MAX_CHUNKS: usize = 1 << 10;
+/// A lane sums `4 · 192 · 128` a chunk, which stays below 2³¹; so does the sum of all lanes.
+pub const MAX_CHUNKS: usize = 1 << 14;
 
 /// Codes of sixteen columns: the even columns, then the odd ones.
 #[inline(always)]
