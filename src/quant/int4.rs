@@ -2,19 +2,27 @@
 //! embedding and LM head can be kept (load option `embedding`). A group's scale is a byte times its row's
 //! scale, 4.25 bits a weight in all, and is set so that the group's largest weight is a code's end; the
 //! relative error is about 8 % a weight, which averages out in a product.
+//!
+//! Rows are kept in fours: a vector holds the same columns of each, one row a lane, so that a kernel's sums of four
+//! rows meet their scales at once.
 
 use super::rounding::{largest_magnitude, round_small};
 use super::try_zeroed;
 use crate::Result;
 use crate::error::corrupt;
+use std::ops::Range;
 
 /// Columns that share a scale.
 pub const GROUP: usize = 32;
-/// Groups whose scales are read together.
+/// Rows are padded to so many whole groups.
 pub const BATCH: usize = 4;
+/// Rows whose codes are interleaved.
+pub const QUAD: usize = 4;
 
 /// Bytes of a group: byte `i` holds column `i` in its low half and column `16 + i` in its high half.
 const GROUP_BYTES: usize = GROUP / 2;
+/// Bytes of a lane: of so many one row's are side by side.
+const LANE_BYTES: usize = 4;
 /// What is added to a rounded weight to make it a code.
 const OFFSET: f32 = 8.0;
 /// The largest code.
@@ -22,18 +30,19 @@ const MAX_CODE: f32 = 15.0;
 /// Largest magnitude of a group's byte.
 const MAX_STEP: f32 = 127.0;
 
-/// Rows are padded to whole batches of groups.
+/// A group of four rows, `[parts, rows, bytes of a part]`: a part is a lane of each row.
 #[derive(Debug, Clone, Copy, bytemuck::Zeroable, bytemuck::Pod)]
 #[repr(C, align(64))]
-struct Line([u8; BATCH * GROUP_BYTES]);
+pub struct QuadGroup(pub [[[u8; LANE_BYTES]; QUAD]; GROUP_BYTES / LANE_BYTES]);
 
-/// A row-major `[rows, cols]` matrix of half bytes; `weight = (code − 8) · step(row, group) · scale(row)`.
+/// A `[rows, cols]` matrix of half bytes; `weight = (code − 8) · step(row, group) · scale(row)`.
 #[derive(Debug, Clone)]
 pub struct Int4Matrix {
     rows: usize,
     cols: usize,
-    data: Vec<Line>,
-    steps: Vec<i8>,
+    /// `[quads of rows, groups]`, as are the steps.
+    data: Vec<QuadGroup>,
+    steps: Vec<[i8; QUAD]>,
     scales: Vec<f32>,
 }
 
@@ -43,12 +52,12 @@ impl Int4Matrix {
     /// # Errors
     /// `out_of_memory`.
     pub fn unfilled(rows: usize, cols: usize) -> Result<Self> {
-        let batches = rows.saturating_mul(batches(cols));
+        let groups = rows.div_ceil(QUAD).saturating_mul(groups(cols));
         Ok(Self {
             rows,
             cols,
-            data: try_zeroed(batches, "4-bit weights")?,
-            steps: try_zeroed(batches.saturating_mul(BATCH), "weight scales")?,
+            data: try_zeroed(groups, "4-bit weights")?,
+            steps: try_zeroed(groups, "weight scales")?,
             scales: try_zeroed(rows, "weight scales")?,
         })
     }
@@ -67,15 +76,17 @@ impl Int4Matrix {
         // A row so small that its inverse overflows is as good as zero.
         let scale = if max >= f32::MIN_POSITIVE * 256.0 { max / MAX_STEP } else { 0.0 };
         self.scales[row] = scale;
-        let batches = batches(self.cols);
-        let lines = &mut self.data[row * batches..(row + 1) * batches];
-        let groups = bytemuck::cast_slice_mut::<Line, [u8; GROUP_BYTES]>(lines);
-        let steps = &mut self.steps[row * batches * BATCH..];
-        for (((weights, wanted), codes), step) in weights.chunks(GROUP).zip(wanted).zip(groups).zip(steps) {
-            *step = if scale > 0.0 { (wanted / scale).round_ties_even() as i8 } else { 0 };
-            let group_scale = f32::from(*step) * scale;
+        let (quad, place) = (self.quad(row), row % QUAD);
+        let groups = self.data[quad.clone()].iter_mut().zip(&mut self.steps[quad]);
+        for ((weights, wanted), (group, steps)) in weights.chunks(GROUP).zip(wanted).zip(groups) {
+            let step = if scale > 0.0 { (wanted / scale).round_ties_even() as i8 } else { 0 };
+            steps[place] = step;
+            let group_scale = f32::from(step) * scale;
             let inverse = if group_scale == 0.0 { 0.0 } else { 1.0 / group_scale };
-            *codes = pack(weights, inverse);
+            let codes = pack(weights, inverse);
+            for (part, codes) in group.0.iter_mut().zip(codes.as_chunks::<LANE_BYTES>().0) {
+                part[place] = *codes;
+            }
         }
         Ok(())
     }
@@ -90,14 +101,14 @@ impl Int4Matrix {
 
     /// Columns including padding, whose steps are zero.
     pub fn padded_cols(&self) -> usize {
-        batches(self.cols) * BATCH * GROUP
+        groups(self.cols) * GROUP
     }
 
     /// The codes of one row, padding included, 16 bytes a group: byte `i` holds column `i` of its group in
     /// the low half and column `16 + i` in the high half.
-    pub fn row(&self, row: usize) -> &[u8] {
-        let batches = batches(self.cols);
-        bytemuck::cast_slice(&self.data[row * batches..(row + 1) * batches])
+    pub fn row(&self, row: usize) -> Vec<u8> {
+        let groups = self.data[self.quad(row)].iter();
+        groups.flat_map(|group| group.0.iter().flat_map(|part| part[row % QUAD])).collect()
     }
 
     /// The codes of all rows, padding included.
@@ -106,9 +117,19 @@ impl Int4Matrix {
     }
 
     /// A step for each group of a row, padding included.
-    pub fn steps(&self, row: usize) -> &[i8] {
-        let groups = batches(self.cols) * BATCH;
-        &self.steps[row * groups..(row + 1) * groups]
+    pub fn steps(&self, row: usize) -> Vec<i8> {
+        self.steps[self.quad(row)].iter().map(|steps| steps[row % QUAD]).collect()
+    }
+
+    /// The groups and steps of the four rows from `first`, a multiple of four, on; rows that the matrix lacks are zero.
+    pub fn quad_rows(&self, first: usize) -> (&[QuadGroup], &[[i8; QUAD]]) {
+        let quad = self.quad(first);
+        (&self.data[quad.clone()], &self.steps[quad])
+    }
+
+    fn quad(&self, row: usize) -> Range<usize> {
+        let (quad, groups) = (row / QUAD, groups(self.cols));
+        quad * groups..(quad + 1) * groups
     }
 
     pub fn scale(&self, row: usize) -> f32 {
@@ -127,9 +148,10 @@ impl Int4Matrix {
 
     /// Decodes one row to `f32`; `out.len() == cols`.
     pub fn decode_row(&self, row: usize, out: &mut [f32]) {
-        let groups = self.row(row).as_chunks::<GROUP_BYTES>().0.iter().zip(self.steps(row));
+        let (codes, steps) = (self.row(row), self.steps(row));
+        let groups = codes.as_chunks::<GROUP_BYTES>().0.iter().zip(steps);
         for (out, (bytes, step)) in out.chunks_mut(GROUP).zip(groups) {
-            let scale = f32::from(*step) * self.scales[row];
+            let scale = f32::from(step) * self.scales[row];
             let codes = bytes.iter().map(|byte| byte & 15).chain(bytes.iter().map(|byte| byte >> 4));
             for (value, code) in out.iter_mut().zip(codes) {
                 *value = (f32::from(code) - OFFSET) * scale;
@@ -153,15 +175,15 @@ fn pack(weights: &[f32], inverse: f32) -> [u8; GROUP_BYTES] {
     std::array::from_fn(|index| codes[index] | codes[GROUP_BYTES + index] << 4)
 }
 
-/// Batches of groups in a row.
-fn batches(cols: usize) -> usize {
-    cols.div_ceil(BATCH * GROUP)
+/// Groups of a row, padding included.
+fn groups(cols: usize) -> usize {
+    cols.div_ceil(GROUP).next_multiple_of(BATCH)
 }
 
 /// Bytes that a matrix of this shape keeps resident.
 pub fn resident_bytes(rows: u64, cols: usize) -> u64 {
-    let batch = size_of::<Line>() + BATCH;
-    rows.saturating_mul((batches(cols) * batch + size_of::<f32>()) as u64)
+    let quad = groups(cols) * (size_of::<QuadGroup>() + QUAD);
+    rows.div_ceil(QUAD as u64).saturating_mul(quad as u64) + rows * size_of::<f32>() as u64
 }
 
 #[cfg(test)]

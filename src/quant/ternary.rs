@@ -72,6 +72,18 @@ impl KernelScales {
         }
     }
 
+    /// The scales of the eight rows from `first` on that have one each; rows that the matrix lacks have any.
+    #[inline(always)]
+    pub fn of_rows(&self, first: usize) -> [f32; GROUP_ROWS] {
+        match self {
+            KernelScales::Tensor(scale) => [*scale; GROUP_ROWS],
+            KernelScales::Row(scales) => {
+                std::array::from_fn(|row| scales.get(first + row).copied().unwrap_or_default())
+            }
+            KernelScales::Group { .. } => unreachable!("rows of groups have more than one scale"),
+        }
+    }
+
     /// The scale of `(row, col)` in a matrix of `cols` columns.
     pub fn at(&self, row: usize, col: usize, cols: usize) -> f32 {
         match self {

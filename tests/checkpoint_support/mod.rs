@@ -104,7 +104,7 @@ impl Loaded {
                 (*role, "Int8".to_owned(), rows.collect())
             }
             Tensor::Matrix(Matrix::Int4(m)) => {
-                let rows = (0..m.rows()).flat_map(|row| m.row(row).to_vec());
+                let rows = (0..m.rows()).flat_map(|row| m.row(row));
                 (*role, "Int4".to_owned(), rows.collect())
             }
             Tensor::Matrix(Matrix::Dense(m)) => {

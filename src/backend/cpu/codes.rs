@@ -72,10 +72,19 @@ impl Codes {
         self.planes
     }
 
+    /// Chunks of a vector.
+    pub fn chunks(&self) -> usize {
+        self.padded / CHUNK_COLS
+    }
+
+    /// All vectors, the planes of a token side by side.
+    pub fn vectors(&self) -> &[Chunk] {
+        &self.data
+    }
+
     /// Vector `token · planes + plane`.
     pub fn vector(&self, index: usize) -> &[Chunk] {
-        let chunks = self.padded / CHUNK_COLS;
-        &self.data[index * chunks..(index + 1) * chunks]
+        &self.data[index * self.chunks()..(index + 1) * self.chunks()]
     }
 
     /// The sum of a vector.

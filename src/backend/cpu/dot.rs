@@ -6,9 +6,9 @@
 //! * `NAME`, for `model.info.kernel`.
 //! * `Code`, one integer activation; `PLANE_BITS`, the bits of one when an activation takes several
 //!   ([`FLOAT_PLANES`]), as signed digits; and `pack`, which makes a [`Chunk`] of codes.
-//! * `MAX_CHUNKS`, how many chunks of full-size activations one call may sum.
-//! * `dot_stream` and `dot_streams`: one token; with `_planes`, one whose activations take several codes.
-//! * `unpack` and `dot_tile`: several tokens.
+//! * `MAX_CHUNKS`, how many chunks one call of `dot_streams` or `dot_tile` may sum.
+//! * `dot_streams`: whole rows and one token of int8 codes; `unpack` and `dot_tile`: several tokens.
+//! * `add_runs`: everything else, by a [`RunKernel`].
 
 use crate::quant::ternary::{CHUNK_COLS, GROUP_ROWS, STREAMS};
 
@@ -25,6 +25,9 @@ pub const STEP_BYTES: usize = 2 * CHUNK_COLS;
 pub const FLOAT_BITS: u32 = 24;
 /// Codes that one integer with a fraction takes.
 pub const FLOAT_PLANES: usize = FLOAT_BITS.div_ceil(PLANE_BITS) as usize;
+/// Most steps of a run of columns: `Σ weight · x` of 128 columns fits 32 bits, weights being 2 and integers
+/// [`FLOAT_BITS`] at most, and `Σ code · x` of one digit fits 16 bits a lane where a kernel sums so.
+pub const RUN_STEPS: usize = 8;
 /// Rows of a tile.
 pub const TILE_ROWS: usize = 2;
 /// Most vectors of activations in a tile.
@@ -39,8 +42,34 @@ pub struct Chunk(pub [Code; CHUNK_COLS]);
 /// `Σ code · x` for each of the eight rows of a group.
 pub type RowSums = [i32; GROUP_ROWS];
 
-/// [`RowSums`] of each plane of a float activation.
-pub type PlaneSums = [RowSums; FLOAT_PLANES];
-
 /// The bytes of eight rows, one slice a stream.
 pub type GroupBytes<'a> = [&'a [u8]; STREAMS];
+
+/// The planes of one token, from one run's first chunk on.
+#[derive(Clone, Copy)]
+pub struct RunPlanes<'a> {
+    /// Of each plane, the first chunk and every fourth after it belongs to the run.
+    pub chunks: &'a [Chunk],
+    /// Chunks from one plane to the next.
+    pub stride: usize,
+}
+
+/// A step of eight rows, unpacked.
+pub type StepCodes = [Chunk; GROUP_ROWS];
+
+/// Sums over a run of columns, for activations of so many planes, modulo 2³²: `Σ code · x` may not fit 32 bits
+/// where `Σ weight · x` does.
+pub trait RunKernel<const PLANES: usize> {
+    fn new() -> Self;
+
+    /// For eight rows and one token. `weights` are consecutive steps of one stream, at most [`RUN_STEPS`].
+    fn group_sums(&self, weights: &[u8], x: RunPlanes<'_>) -> RowSums;
+
+    /// For tile `tile` of eight rows, whose codes are given for every step, and some tokens: `x` has a chunk of each for
+    /// every step of every plane.
+    fn tile_sums<const V: usize>(codes: &[StepCodes], tile: usize, x: &[[Chunk; V]])
+    -> [[i32; TILE_ROWS]; V];
+
+    /// Unpacks steps.
+    fn unpack(weights: &[u8], out: &mut [StepCodes]);
+}

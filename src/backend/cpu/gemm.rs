@@ -1,11 +1,9 @@
-//! Ternary linears of several tokens: the codes of a panel of rows are unpacked once, into the first-level
+//! Ternary linears of several tokens, of int8 codes with whole rows: the codes of a panel of rows are unpacked once, into the first-level
 //! cache, and meet every token there. A tile of two rows and six vectors keeps its twelve sums in
-//! registers, so that a loaded vector takes part in several products. Planes of one token are vectors of
-//! their own.
+//! registers, so that a loaded vector takes part in several products.
 
 use super::codes::Codes;
 use super::dot::{self, Chunk, TILE_ROWS, TILE_VECTORS};
-use super::runs::{Real, Run, Runs};
 use super::scaled::scaled;
 use super::ternary::groups;
 use super::tiles::Tile;
@@ -20,55 +18,14 @@ const PANEL_ROWS: usize = 2 * GROUP_ROWS;
 /// them take 20 or 40 KB.
 const BLOCK_CHUNKS: usize = 54 * STREAMS;
 
-/// `out += x · Wᵀ` for the rows that are the tile's columns; the tile starts at a whole group.
-pub fn matmul_add<R: Real>(weight: &TernaryMatrix, x: &Codes, runs: &Runs, out: &mut Tile<'_>) {
-    let mut all_values = vec![[R::default(); PANEL_ROWS]; x.tokens()];
-    for_panels(weight, x, out, |panel, out| {
-        all_values.fill([R::default(); PANEL_ROWS]);
-        for (index, run) in runs.iter().enumerate() {
-            panel.sum_run(run, x);
-            let scales = panel.scales(run, weight);
-            for (token, values) in all_values.iter_mut().enumerate() {
-                let mut value = [R::default(); PANEL_ROWS];
-                for vector in token * x.planes()..(token + 1) * x.planes() {
-                    Runs::add_plane(&mut value, &panel.sums[vector], runs.total(index, vector));
-                }
-                for ((sum, value), scale) in values.iter_mut().zip(value).zip(scales) {
-                    *sum = *sum + value * R::from_single(scale);
-                }
-            }
-        }
-        for (token, values) in all_values.iter().enumerate() {
-            let scale = R::from_single(x.scale(token));
-            panel.add(out.row_mut(token), values.map(|value| (value / scale).into_single()));
-        }
-    });
-}
-
-/// [`matmul_add`] of int8 activations with whole rows, in which a sum meets its scales at once.
-pub fn matmul_rows_add(weight: &TernaryMatrix, x: &Codes, run: &Run, out: &mut Tile<'_>) {
-    for_panels(weight, x, out, |panel, out| {
-        panel.sum_run(run, x);
-        let scales = panel.scales(run, weight);
-        for (token, sums) in panel.sums.iter().enumerate() {
-            let (total, unit) = (x.total(token), 1.0 / f64::from(x.scale(token)));
-            panel.add(out.row_mut(token), scaled(sums, total, &scales, unit));
-        }
-    });
-}
-
-/// Calls `body` with the panels of the rows that are the tile's columns, and the tile.
-fn for_panels(
-    weight: &TernaryMatrix,
-    x: &Codes,
-    out: &mut Tile<'_>,
-    mut body: impl FnMut(&mut Panel, &mut Tile<'_>),
-) {
+/// `out += x · Wᵀ` for the rows that are the tile's columns, which have one scale each; the tile starts at a whole
+/// group, and `x` are int8 codes.
+pub fn matmul_add(weight: &TernaryMatrix, x: &Codes, out: &mut Tile<'_>) {
     let chunks = weight.padded_cols() / CHUNK_COLS;
     let mut panel = Panel {
         chunks,
         codes: vec![Chunk::zeroed(); PANEL_ROWS * chunks],
-        sums: vec![[0; PANEL_ROWS]; x.tokens() * x.planes()],
+        sums: vec![[0; PANEL_ROWS]; x.tokens()],
         ..Default::default()
     };
     let first_column = out.columns.start;
@@ -81,7 +38,12 @@ fn for_panels(
         if let Some(second) = groups.next() {
             dot::unpack(second.streams, other);
         }
-        body(&mut panel, out);
+        panel.sum(x);
+        let scales = panel.scales(weight);
+        for (token, sums) in panel.sums.iter().enumerate() {
+            let (total, unit) = (x.total(token), 1.0 / f64::from(x.scale(token)));
+            panel.add(out.row_mut(token), scaled(sums, total, &scales, unit));
+        }
     }
 }
 
@@ -94,19 +56,15 @@ struct Panel {
     chunks: usize,
     /// `[PANEL_ROWS, chunks]`; what the matrix or the tile lacks is anything.
     codes: Vec<Chunk>,
-    /// Sums of the current run, a row of them a vector.
+    /// A row of them a token.
     sums: Vec<[i32; PANEL_ROWS]>,
 }
 
 impl Panel {
-    /// The scales of the rows in a run.
-    fn scales(&self, run: &Run, weight: &TernaryMatrix) -> [f32; PANEL_ROWS] {
+    fn scales(&self, weight: &TernaryMatrix) -> [f32; PANEL_ROWS] {
         let mut scales = [0.0; PANEL_ROWS];
         for (half, scales) in scales.as_chunks_mut::<GROUP_ROWS>().0.iter_mut().enumerate() {
-            let first_row = self.first_row + half * GROUP_ROWS;
-            if first_row < weight.rows() {
-                *scales = run.scales(weight, first_row);
-            }
+            *scales = weight.scales().of_rows(self.first_row + half * GROUP_ROWS);
         }
         scales
     }
@@ -121,42 +79,34 @@ impl Panel {
         }
     }
 
-    fn sum_run(&mut self, run: &Run, x: &Codes) {
-        match run {
-            Run::Row { .. } => self.sum_strided::<1>(run, x),
-            Run::Stream { .. } => self.sum_strided::<STREAMS>(run, x),
-        }
-    }
-
-    fn sum_strided<const STRIDE: usize>(&mut self, run: &Run, x: &Codes) {
+    fn sum(&mut self, x: &Codes) {
         let vectors = self.sums.len();
         for first in (0..vectors).step_by(TILE_VECTORS) {
             match vectors - first {
-                1 => self.sum_tiles::<1, STRIDE>(run, x, first),
-                2 => self.sum_tiles::<2, STRIDE>(run, x, first),
-                3 => self.sum_tiles::<3, STRIDE>(run, x, first),
-                4 => self.sum_tiles::<4, STRIDE>(run, x, first),
-                5 => self.sum_tiles::<5, STRIDE>(run, x, first),
-                _ => self.sum_tiles::<TILE_VECTORS, STRIDE>(run, x, first),
+                1 => self.sum_tiles::<1>(x, first),
+                2 => self.sum_tiles::<2>(x, first),
+                3 => self.sum_tiles::<3>(x, first),
+                4 => self.sum_tiles::<4>(x, first),
+                5 => self.sum_tiles::<5>(x, first),
+                _ => self.sum_tiles::<TILE_VECTORS>(x, first),
             }
         }
     }
 
     /// All rows of the panel times `V` vectors, so many columns at a time that the vectors stay in the
     /// first-level cache from row to row.
-    fn sum_tiles<const V: usize, const STRIDE: usize>(&mut self, run: &Run, x: &Codes, first: usize) {
+    fn sum_tiles<const V: usize>(&mut self, x: &Codes, first: usize) {
         for sums in &mut self.sums[first..first + V] {
             *sums = [0; PANEL_ROWS];
         }
-        let all = run.chunks();
-        for start in all.clone().step_by(BLOCK_CHUNKS) {
-            let range = start..all.end.min(start + BLOCK_CHUNKS);
+        for start in (0..self.chunks).step_by(BLOCK_CHUNKS) {
+            let range = start..self.chunks.min(start + BLOCK_CHUNKS);
             let vectors: [&[Chunk]; V] =
                 std::array::from_fn(|vector| &x.vector(first + vector)[range.clone()]);
             for row in (0..PANEL_ROWS).step_by(TILE_ROWS) {
                 let codes =
                     std::array::from_fn(|tile| &self.codes[(row + tile) * self.chunks..][range.clone()]);
-                let sums = dot::dot_tile::<V, STRIDE>(codes, vectors);
+                let sums = dot::dot_tile::<V>(codes, vectors);
                 for (out, sums) in self.sums[first..].iter_mut().zip(sums) {
                     for (out, sum) in out[row..].iter_mut().zip(sums) {
                         *out += sum;

@@ -17,6 +17,13 @@ pub fn lane_sums(sums: [v128; 4]) -> [i32; 4] {
     out
 }
 
+/// Masks of rows' codes in place that the compiler does not know: constants it would make anew in every round of a
+/// loop, of three instructions each.
+#[inline(always)]
+pub fn opaque_masks<const ROWS: usize>(splat: impl Fn(i16) -> v128) -> [v128; ROWS] {
+    std::hint::black_box(std::array::from_fn(|row| splat(3 << (2 * row))))
+}
+
 /// The sum of the lanes of each vector of a tile.
 #[inline(always)]
 pub fn tile_sums<const V: usize>(sums: [[v128; TILE_ROWS]; V]) -> [[i32; TILE_ROWS]; V] {

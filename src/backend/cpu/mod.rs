@@ -26,6 +26,7 @@ mod relaxed16;
 #[cfg(all(target_feature = "simd128", target_feature = "relaxed-simd"))]
 mod relaxed_lowering;
 mod rounded;
+mod run_product;
 mod runs;
 pub mod scalar;
 mod scaled;

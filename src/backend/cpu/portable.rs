@@ -1,6 +1,8 @@
 //! The integer kernels in portable Rust, written so that the compiler vectorises them.
 
-use super::dot::{Chunk, FLOAT_PLANES, GroupBytes, PlaneSums, RowSums, STEP_BYTES, TILE_ROWS};
+use super::dot::{Chunk, GroupBytes, RowSums, RunKernel, RunPlanes, STEP_BYTES, StepCodes, TILE_ROWS};
+use super::run_product::RunProduct;
+use super::tiles::Tile;
 use crate::quant::ternary::{CHUNK_COLS, STREAMS};
 
 pub const NAME: &str = "portable";
@@ -17,17 +19,6 @@ pub fn pack(codes: &[i32; CHUNK_COLS]) -> Chunk {
     Chunk(codes.map(|code| code as Code))
 }
 
-/// Sums over the steps of one stream; `x` starts at the stream's first step.
-pub fn dot_stream(weights: &[u8], x: &[Chunk]) -> RowSums {
-    let mut sums = RowSums::default();
-    for (bytes, x) in weights.as_chunks::<STEP_BYTES>().0.iter().zip(x.iter().step_by(STREAMS)) {
-        for (row, sum) in sums.iter_mut().enumerate() {
-            *sum += dot(&codes(bytes, row), x);
-        }
-    }
-    sums
-}
-
 /// Sums over all four streams in lock step.
 pub fn dot_streams(weights: GroupBytes<'_>, x: &[Chunk]) -> RowSums {
     let mut sums = RowSums::default();
@@ -38,14 +29,64 @@ pub fn dot_streams(weights: GroupBytes<'_>, x: &[Chunk]) -> RowSums {
     sums
 }
 
-/// [`dot_stream`] for the planes of a float activation.
-pub fn dot_stream_planes(weights: &[u8], x: [&[Chunk]; FLOAT_PLANES]) -> PlaneSums {
-    x.map(|x| dot_stream(weights, x))
+/// Sums over the steps of one stream; `x` starts at the stream's first step.
+fn dot_stream(weights: &[u8], x: &[Chunk]) -> RowSums {
+    let mut sums = RowSums::default();
+    for (bytes, x) in weights.as_chunks::<STEP_BYTES>().0.iter().zip(x.iter().step_by(STREAMS)) {
+        for (row, sum) in sums.iter_mut().enumerate() {
+            *sum += dot(&codes(bytes, row), x);
+        }
+    }
+    sums
 }
 
-/// [`dot_streams`] for the planes of a float activation.
-pub fn dot_streams_planes(weights: GroupBytes<'_>, x: [&[Chunk]; FLOAT_PLANES]) -> PlaneSums {
-    x.map(|x| dot_streams(weights, x))
+/// The run kernel.
+pub struct Portable;
+
+impl<const PLANES: usize> RunKernel<PLANES> for Portable {
+    fn new() -> Self {
+        Self
+    }
+
+    fn group_sums(&self, weights: &[u8], x: RunPlanes<'_>) -> RowSums {
+        (0..PLANES).fold(RowSums::default(), |mut sums, plane| {
+            shift_and_add(&mut sums, dot_stream(weights, &x.chunks[plane * x.stride..]));
+            sums
+        })
+    }
+
+    fn tile_sums<const V: usize>(
+        codes: &[StepCodes],
+        tile: usize,
+        x: &[[Chunk; V]],
+    ) -> [[i32; TILE_ROWS]; V] {
+        x.chunks_exact(codes.len()).fold([[0; TILE_ROWS]; V], |mut sums, plane| {
+            for (token, sums) in sums.iter_mut().enumerate() {
+                let row_sum =
+                    |row| codes.iter().zip(plane).map(|(codes, x)| dot(&codes[row], &x[token])).sum();
+                shift_and_add(sums, std::array::from_fn(|row| row_sum(tile * TILE_ROWS + row)));
+            }
+            sums
+        })
+    }
+
+    fn unpack(weights: &[u8], out: &mut [StepCodes]) {
+        for (bytes, out) in weights.as_chunks::<STEP_BYTES>().0.iter().zip(out) {
+            *out = std::array::from_fn(|row| codes(bytes, row));
+        }
+    }
+}
+
+/// Appends the next lower plane to the sums of the higher ones.
+fn shift_and_add<const ROWS: usize>(sums: &mut [i32; ROWS], plane: [i32; ROWS]) {
+    for (sum, plane) in sums.iter_mut().zip(plane) {
+        *sum = (*sum << PLANE_BITS).wrapping_add(plane);
+    }
+}
+
+/// `out += x · Wᵀ` for the rows that are the tile's columns.
+pub fn add_runs<const PLANES: usize>(product: &RunProduct<'_>, out: &mut Tile<'_>) {
+    product.add::<Portable, PLANES>(out);
 }
 
 /// Unpacks the codes of eight rows, `[8, chunks]`.
@@ -61,14 +102,11 @@ pub fn unpack(weights: GroupBytes<'_>, out: &mut [Chunk]) {
     }
 }
 
-/// Products of unpacked rows with `V` vectors, over every `STRIDE`th chunk.
-pub fn dot_tile<const V: usize, const STRIDE: usize>(
-    codes: [&[Chunk]; TILE_ROWS],
-    x: [&[Chunk]; V],
-) -> [[i32; TILE_ROWS]; V] {
+/// Products of unpacked rows with `V` vectors.
+pub fn dot_tile<const V: usize>(codes: [&[Chunk]; TILE_ROWS], x: [&[Chunk]; V]) -> [[i32; TILE_ROWS]; V] {
     x.map(|x| {
         codes.map(|codes| {
-            let pairs = codes.iter().zip(x).step_by(STRIDE);
+            let pairs = codes.iter().zip(x);
             pairs.map(|(codes, x)| dot(codes, x)).sum()
         })
     })

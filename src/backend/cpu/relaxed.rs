@@ -7,13 +7,15 @@
 //! without shifting them down (only the topmost field must come down, for the top bit's sake), so
 //! accumulators carry factors of 1, 4, 16 and 1, which are divided out, exactly, once a group.
 
-use super::dot::{Chunk, FLOAT_PLANES, GroupBytes, PlaneSums, RowSums, STEP_BYTES, TILE_ROWS};
-use super::lanes::lane_sums;
+use super::dot::{
+    Chunk, FLOAT_PLANES, GroupBytes, RowSums, RunKernel, RunPlanes, STEP_BYTES, StepCodes, TILE_ROWS,
+};
+use super::lanes::{lane_sums, opaque_masks, tile_sums};
 use super::relaxed_lowering::sums_in_16_bits;
 use super::relaxed16;
-use super::streams::{
-    GroupSums, PlanesSums, Settling, sum_stream, sum_stream_planes, sum_streams, sum_streams_planes,
-};
+use super::run_product::RunProduct;
+use super::streams::{GroupSums, Settling, for_steps, load_half, sum_streams};
+use super::tiles::Tile;
 use crate::quant::ternary::{CHUNK_COLS, STREAMS};
 use std::arch::wasm32::*;
 
@@ -43,11 +45,6 @@ pub fn pack(codes: &[i32; CHUNK_COLS]) -> Chunk {
 #[inline(always)]
 fn dot(x: v128, codes: v128, sum: v128) -> v128 {
     i32x4_relaxed_dot_i8x16_i7x16_add(x, codes, sum)
-}
-
-/// Sums over the steps of one stream; `x` starts at the stream's first step.
-pub fn dot_stream(weights: &[u8], x: &[Chunk]) -> RowSums {
-    if sums_in_16_bits() { sum_stream::<relaxed16::Sums>(weights, x) } else { sum_stream::<Sums>(weights, x) }
 }
 
 /// Sums over all four streams in lock step.
@@ -103,52 +100,172 @@ impl Sums {
     }
 }
 
-/// [`dot_stream`] for the planes of a float activation.
-pub fn dot_stream_planes(weights: &[u8], x: [&[Chunk]; FLOAT_PLANES]) -> PlaneSums {
-    if sums_in_16_bits() {
-        sum_stream_planes::<relaxed16::HalfSums>(weights, x)
-    } else {
-        sum_stream_planes::<HalfSums>(weights, x)
-    }
+/// The run kernel of engines with an instruction for [`dot`].
+pub struct OneInstruction {
+    masks: [v128; 3],
 }
 
-/// [`dot_streams`] for the planes of a float activation.
-pub fn dot_streams_planes(weights: GroupBytes<'_>, x: [&[Chunk]; FLOAT_PLANES]) -> PlaneSums {
-    if sums_in_16_bits() {
-        sum_streams_planes::<relaxed16::HalfSums>(weights, x)
-    } else {
-        sum_streams_planes::<HalfSums>(weights, x)
-    }
-}
-
-/// An accumulator for each plane and each of four rows, scaled as in [`Sums`].
-struct HalfSums([[v128; 4]; FLOAT_PLANES]);
-
-impl Settling for HalfSums {}
-
-impl PlanesSums for HalfSums {
+impl OneInstruction {
+    /// Adds 16 columns of four rows, scaled as in [`Sums`], to those of each plane.
     #[inline(always)]
-    fn zero() -> Self {
-        Self([[i32x4_splat(0); 4]; FLOAT_PLANES])
-    }
-
-    #[inline(always)]
-    unsafe fn step(&mut self, weights: *const u8, x: [&Chunk; FLOAT_PLANES]) {
-        // SAFETY: the caller vouches for the weights, and a chunk is one vector.
-        let (codes, x) =
-            unsafe { (v128_load(weights.cast()), x.map(|x| v128_load(std::ptr::from_ref(x).cast()))) };
+    fn add<const PLANES: usize>(&self, sums: &mut [[v128; 4]; PLANES], codes: v128, x: [v128; PLANES]) {
         let top = u16x8_shr(codes, 6);
-        for (row, codes) in [(0, codes), (1, codes), (2, codes), (3, top)] {
-            let codes = v128_and(codes, i8x16_splat(if row == 3 { 0x03 } else { 0x03 << (2 * row) }));
-            for (sums, x) in self.0.iter_mut().zip(x) {
+        for (row, codes) in [codes, codes, codes, top].into_iter().enumerate() {
+            let codes = v128_and(codes, self.masks[row % 3]);
+            for (sums, x) in sums.iter_mut().zip(x) {
                 sums[row] = dot(x, codes, sums[row]);
             }
         }
     }
+}
+
+impl RunKernel<1> for OneInstruction {
+    #[inline(always)]
+    fn new() -> Self {
+        Self { masks: opaque_masks(|mask| i8x16_splat(mask as i8)) }
+    }
 
     #[inline(always)]
-    fn finish(self) -> [[i32; 4]; FLOAT_PLANES] {
-        self.0.map(|[a, b, c, d]| lane_sums([a, i32x4_shr(b, 2), i32x4_shr(c, 4), d]))
+    fn group_sums(&self, weights: &[u8], x: RunPlanes<'_>) -> RowSums {
+        let mut halves = [[[i32x4_splat(0); 4]]; 2];
+        for_steps(weights, x, 1, |weights, x| {
+            for (half, sums) in halves.iter_mut().enumerate() {
+                // SAFETY: a step's bytes can be read, and its chunk, which is a vector.
+                let (codes, x) = unsafe { (load_half(weights, half), v128_load(x.cast())) };
+                self.add(sums, codes, [x]);
+            }
+        });
+        let sums = halves.map(|[[a, b, c, d]]| lane_sums([a, i32x4_shr(b, 2), i32x4_shr(c, 4), d]));
+        std::array::from_fn(|row| sums[row / 4][row % 4])
+    }
+
+    #[inline(always)]
+    fn tile_sums<const V: usize>(
+        codes: &[StepCodes],
+        tile: usize,
+        x: &[[Chunk; V]],
+    ) -> [[i32; TILE_ROWS]; V] {
+        run_tile_sums(codes, tile, x)
+    }
+
+    #[inline(always)]
+    fn unpack(weights: &[u8], out: &mut [StepCodes]) {
+        unpack_steps(weights, out);
+    }
+}
+
+impl RunKernel<FLOAT_PLANES> for OneInstruction {
+    #[inline(always)]
+    fn new() -> Self {
+        Self { masks: opaque_masks(|mask| i8x16_splat(mask as i8)) }
+    }
+
+    /// Half of the rows at a time: for that many sums there are registers, nearly.
+    #[inline(always)]
+    fn group_sums(&self, weights: &[u8], x: RunPlanes<'_>) -> RowSums {
+        let mut out = RowSums::default();
+        for (half, out) in out.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+            let mut sums = [[i32x4_splat(0); 4]; FLOAT_PLANES];
+            let stride = x.stride;
+            for_steps(weights, x, FLOAT_PLANES, |weights, x| {
+                // SAFETY: a step's bytes can be read, and its chunks, which are vectors.
+                let (codes, x) = unsafe {
+                    let vectors =
+                        std::array::from_fn(|plane| v128_load(x.wrapping_add(plane * stride).cast()));
+                    (load_half(weights, half), vectors)
+                };
+                self.add(&mut sums, codes, x);
+            });
+            *out = join_planes(sums.map(|[a, b, c, d]| [a, i32x4_shr(b, 2), i32x4_shr(c, 4), d]));
+        }
+        out
+    }
+
+    #[inline(always)]
+    fn tile_sums<const V: usize>(
+        codes: &[StepCodes],
+        tile: usize,
+        x: &[[Chunk; V]],
+    ) -> [[i32; TILE_ROWS]; V] {
+        run_tile_sums(codes, tile, x)
+    }
+
+    #[inline(always)]
+    fn unpack(weights: &[u8], out: &mut [StepCodes]) {
+        unpack_steps(weights, out);
+    }
+}
+
+/// The sums of the lanes of four rows, with those of higher planes shifted up.
+#[inline(always)]
+pub fn join_planes([upper, middle, lower]: [[v128; 4]; FLOAT_PLANES]) -> [i32; 4] {
+    // The lower two fit 32 bits together.
+    let lower = std::array::from_fn(|row| i32x4_add(i32x4_shl(middle[row], PLANE_BITS), lower[row]));
+    let (upper, lower) = (lane_sums(upper), lane_sums(lower));
+    std::array::from_fn(|row| (upper[row] << (2 * PLANE_BITS)).wrapping_add(lower[row]))
+}
+
+/// Plane after plane in the same sums: those of the higher ones are shifted up in between.
+#[inline(always)]
+fn run_tile_sums<const V: usize>(
+    codes: &[StepCodes],
+    tile: usize,
+    x: &[[Chunk; V]],
+) -> [[i32; TILE_ROWS]; V] {
+    let mut sums = [[i32x4_splat(0); TILE_ROWS]; V];
+    for plane in x.chunks_exact(codes.len()) {
+        sums.as_flattened_mut().iter_mut().for_each(|sum| *sum = i32x4_shl(*sum, PLANE_BITS));
+        for (codes, x) in codes.iter().zip(plane) {
+            let codes = codes.as_chunks::<TILE_ROWS>().0[tile].each_ref().map(Chunk::load);
+            for (sums, x) in sums.iter_mut().zip(x) {
+                let x = x.load();
+                for (sum, codes) in sums.iter_mut().zip(codes) {
+                    *sum = dot(x, codes, *sum);
+                }
+            }
+        }
+    }
+    tile_sums(sums)
+}
+
+impl Chunk {
+    #[inline(always)]
+    pub fn load(&self) -> v128 {
+        // SAFETY: a chunk is one vector.
+        unsafe { v128_load(self.0.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    pub fn store(&mut self, vector: v128) {
+        // SAFETY: as above.
+        unsafe { v128_store(self.0.as_mut_ptr().cast(), vector) };
+    }
+}
+
+#[inline(always)]
+pub fn unpack_steps(weights: &[u8], out: &mut [StepCodes]) {
+    let mask = i8x16_splat(3);
+    for (weights, out) in weights.as_chunks::<STEP_BYTES>().0.iter().zip(out) {
+        for (half, out) in out.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+            // SAFETY: a step can be read.
+            let codes = unsafe { load_half(weights.as_ptr(), half) };
+            for (row, out) in out.iter_mut().enumerate() {
+                out.store(v128_and(u16x8_shr(codes, 2 * row as u32), mask));
+            }
+        }
+    }
+}
+
+/// `out += x · Wᵀ` for the rows that are the tile's columns.
+pub fn add_runs<const PLANES: usize>(product: &RunProduct<'_>, out: &mut Tile<'_>)
+where
+    OneInstruction: RunKernel<PLANES>,
+    relaxed16::SumsIn16Bits: RunKernel<PLANES>,
+{
+    if sums_in_16_bits() {
+        product.add::<relaxed16::SumsIn16Bits, PLANES>(out);
+    } else {
+        product.add::<OneInstruction, PLANES>(out);
     }
 }
 
@@ -177,14 +294,11 @@ pub fn unpack(weights: GroupBytes<'_>, out: &mut [Chunk]) {
     }
 }
 
-/// Products of unpacked rows with `V` vectors, over every `STRIDE`th chunk.
+/// Products of unpacked rows with `V` vectors.
 #[inline(always)]
-pub fn dot_tile<const V: usize, const STRIDE: usize>(
-    codes: [&[Chunk]; TILE_ROWS],
-    x: [&[Chunk]; V],
-) -> [[i32; TILE_ROWS]; V] {
+pub fn dot_tile<const V: usize>(codes: [&[Chunk]; TILE_ROWS], x: [&[Chunk]; V]) -> [[i32; TILE_ROWS]; V] {
     if sums_in_16_bits() {
-        return relaxed16::dot_tile::<V, STRIDE>(codes, x);
+        return relaxed16::dot_tile::<V>(codes, x);
     }
     let chunks = codes[0].len();
     assert!(codes[1].len() == chunks && x.iter().all(|x| x.len() == chunks));
@@ -201,7 +315,7 @@ pub fn dot_tile<const V: usize, const STRIDE: usize>(
                 }
             }
         }
-        chunk += STRIDE;
+        chunk += 1;
     }
-    super::lanes::tile_sums(sums)
+    tile_sums(sums)
 }

@@ -6,11 +6,13 @@
 //! by `i32x4.dot_i16x8`; one shift by eight brings the odd columns down. Accumulators therefore carry
 //! factors of 1, 4, 16 and 64, which are divided out, exactly, once a group.
 
-use super::dot::{Chunk, FLOAT_PLANES, GroupBytes, PlaneSums, RowSums, STEP_BYTES, TILE_ROWS};
-use super::lanes::{lane_sums, tile_sums};
-use super::streams::{
-    GroupSums, PlanesSums, Settling, sum_stream, sum_stream_planes, sum_streams, sum_streams_planes,
+use super::dot::{
+    Chunk, FLOAT_PLANES, GroupBytes, RowSums, RunKernel, RunPlanes, STEP_BYTES, StepCodes, TILE_ROWS,
 };
+use super::lanes::{lane_sums, opaque_masks, tile_sums};
+use super::run_product::RunProduct;
+use super::streams::{GroupSums, Settling, for_steps, load_half, sum_streams};
+use super::tiles::Tile;
 use crate::quant::ternary::{CHUNK_COLS, STREAMS};
 use std::arch::wasm32::*;
 
@@ -20,8 +22,8 @@ pub type Code = i16;
 
 pub const PLANE_BITS: u32 = 12;
 
-/// A lane sums `4 · 192 · 2048` a chunk, which stays below 2³¹; so does the sum of all lanes.
-pub const MAX_CHUNKS: usize = 1 << 10;
+/// A lane sums `4 · 192 · 128` a chunk, which stays below 2³¹; so does the sum of all lanes.
+pub const MAX_CHUNKS: usize = 1 << 14;
 
 /// Codes of sixteen columns: the even columns, then the odd ones.
 #[inline(always)]
@@ -38,11 +40,6 @@ pub fn pack(codes: &[i32; CHUNK_COLS]) -> Chunk {
         v128_store(to.add(1), i16x8_shuffle::<1, 3, 5, 7, 9, 11, 13, 15>(lower, upper));
     }
     chunk
-}
-
-/// Sums over the steps of one stream; `x` starts at the stream's first step.
-pub fn dot_stream(weights: &[u8], x: &[Chunk]) -> RowSums {
-    sum_stream::<Sums>(weights, x)
 }
 
 /// Sums over all four streams in lock step.
@@ -76,9 +73,7 @@ impl GroupSums for Sums {
     fn finish(self) -> RowSums {
         let mut sums = [0; 8];
         for (half, out) in self.0.as_chunks::<4>().0.iter().zip(sums.as_chunks_mut::<4>().0) {
-            // Every lane is a multiple of its row's factor; dividing first keeps their sum in 32 bits.
-            let [a, b, c, d] = *half;
-            *out = lane_sums([a, i32x4_shr(b, 2), i32x4_shr(c, 4), i32x4_shr(d, 6)]);
+            *out = row_sums(*half);
         }
         sums
     }
@@ -99,52 +94,173 @@ impl Sums {
     }
 }
 
-/// [`dot_stream`] for the planes of a float activation.
-pub fn dot_stream_planes(weights: &[u8], x: [&[Chunk]; FLOAT_PLANES]) -> PlaneSums {
-    sum_stream_planes::<HalfSums>(weights, x)
+/// The run kernel.
+pub struct Simd128 {
+    masks: [v128; 4],
 }
 
-/// [`dot_streams`] for the planes of a float activation.
-pub fn dot_streams_planes(weights: GroupBytes<'_>, x: [&[Chunk]; FLOAT_PLANES]) -> PlaneSums {
-    sum_streams_planes::<HalfSums>(weights, x)
-}
-
-/// An accumulator for each plane and each of four rows, scaled as in [`Sums`].
-struct HalfSums([[v128; 4]; FLOAT_PLANES]);
-
-impl Settling for HalfSums {}
-
-impl PlanesSums for HalfSums {
+impl Simd128 {
+    /// Adds 16 columns of four rows, scaled as in [`Sums`], to those of each plane.
+    ///
+    /// # Safety
+    /// `x` are chunks.
     #[inline(always)]
-    fn zero() -> Self {
-        Self([[i32x4_splat(0); 4]; FLOAT_PLANES])
-    }
-
-    #[inline(always)]
-    unsafe fn step(&mut self, weights: *const u8, x: [&Chunk; FLOAT_PLANES]) {
-        // SAFETY: the caller vouches for the weights, and a chunk is two vectors.
-        let (codes, x) = unsafe {
-            let vectors = x.map(|x| {
-                let x = std::ptr::from_ref(x).cast::<v128>();
-                (v128_load(x), v128_load(x.add(1)))
-            });
-            (v128_load(weights.cast()), vectors)
-        };
+    unsafe fn add<const PLANES: usize>(
+        &self,
+        sums: &mut [[v128; 4]; PLANES],
+        codes: v128,
+        x: [*const Chunk; PLANES],
+    ) {
+        // SAFETY: a chunk is two vectors.
+        let x = x.map(|x| unsafe { (v128_load(x.cast()), v128_load(x.cast::<v128>().add(1))) });
         let odd_codes = u16x8_shr(codes, 8);
-        for row in 0..4 {
-            let mask = i16x8_splat(0x03 << (2 * row));
+        for (row, mask) in self.masks.into_iter().enumerate() {
             let (even_codes, odd_codes) = (v128_and(codes, mask), v128_and(odd_codes, mask));
-            for (sums, (even, odd)) in self.0.iter_mut().zip(x) {
+            for (sums, (even, odd)) in sums.iter_mut().zip(x) {
                 let products = i32x4_add(i32x4_dot_i16x8(even_codes, even), i32x4_dot_i16x8(odd_codes, odd));
                 sums[row] = i32x4_add(sums[row], products);
             }
         }
     }
+}
+
+impl RunKernel<1> for Simd128 {
+    #[inline(always)]
+    fn new() -> Self {
+        Self { masks: opaque_masks(|mask| i16x8_splat(mask)) }
+    }
 
     #[inline(always)]
-    fn finish(self) -> [[i32; 4]; FLOAT_PLANES] {
-        self.0.map(|[a, b, c, d]| lane_sums([a, i32x4_shr(b, 2), i32x4_shr(c, 4), i32x4_shr(d, 6)]))
+    fn group_sums(&self, weights: &[u8], x: RunPlanes<'_>) -> RowSums {
+        let mut halves = [[[i32x4_splat(0); 4]]; 2];
+        for_steps(weights, x, 1, |weights, x| {
+            for (half, sums) in halves.iter_mut().enumerate() {
+                // SAFETY: a step's bytes can be read, and its chunk.
+                unsafe { self.add(sums, load_half(weights, half), [x]) };
+            }
+        });
+        let sums = halves.map(|[sums]| row_sums(sums));
+        std::array::from_fn(|row| sums[row / 4][row % 4])
     }
+
+    #[inline(always)]
+    fn tile_sums<const V: usize>(
+        codes: &[StepCodes],
+        tile: usize,
+        x: &[[Chunk; V]],
+    ) -> [[i32; TILE_ROWS]; V] {
+        run_tile_sums(codes, tile, x)
+    }
+
+    #[inline(always)]
+    fn unpack(weights: &[u8], out: &mut [StepCodes]) {
+        unpack_steps(weights, out);
+    }
+}
+
+impl RunKernel<FLOAT_PLANES> for Simd128 {
+    #[inline(always)]
+    fn new() -> Self {
+        Self { masks: opaque_masks(|mask| i16x8_splat(mask)) }
+    }
+
+    /// Half of the rows at a time: for that many sums there are registers.
+    #[inline(always)]
+    fn group_sums(&self, weights: &[u8], x: RunPlanes<'_>) -> RowSums {
+        let mut out = RowSums::default();
+        for (half, out) in out.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+            let mut sums = [[i32x4_splat(0); 4]; FLOAT_PLANES];
+            let stride = x.stride;
+            for_steps(weights, x, FLOAT_PLANES, |weights, x| {
+                let x = std::array::from_fn(|plane| x.wrapping_add(plane * stride));
+                // SAFETY: a step's bytes can be read, and its chunks.
+                unsafe { self.add(&mut sums, load_half(weights, half), x) };
+            });
+            let [upper, lower] = sums.map(row_sums);
+            *out = std::array::from_fn(|row| (upper[row] << PLANE_BITS).wrapping_add(lower[row]));
+        }
+        out
+    }
+
+    #[inline(always)]
+    fn tile_sums<const V: usize>(
+        codes: &[StepCodes],
+        tile: usize,
+        x: &[[Chunk; V]],
+    ) -> [[i32; TILE_ROWS]; V] {
+        run_tile_sums(codes, tile, x)
+    }
+
+    #[inline(always)]
+    fn unpack(weights: &[u8], out: &mut [StepCodes]) {
+        unpack_steps(weights, out);
+    }
+}
+
+/// Every lane is a multiple of its row's factor; dividing first keeps their sum in 32 bits.
+#[inline(always)]
+fn row_sums([a, b, c, d]: [v128; 4]) -> [i32; 4] {
+    lane_sums([a, i32x4_shr(b, 2), i32x4_shr(c, 4), i32x4_shr(d, 6)])
+}
+
+/// Plane after plane in the same sums: those of the higher ones are shifted up in between.
+#[inline(always)]
+fn run_tile_sums<const V: usize>(
+    codes: &[StepCodes],
+    tile: usize,
+    x: &[[Chunk; V]],
+) -> [[i32; TILE_ROWS]; V] {
+    let mut sums = [[i32x4_splat(0); TILE_ROWS]; V];
+    for plane in x.chunks_exact(codes.len()) {
+        sums.as_flattened_mut().iter_mut().for_each(|sum| *sum = i32x4_shl(*sum, PLANE_BITS));
+        for (codes, x) in codes.iter().zip(plane) {
+            let rows = &codes.as_chunks::<TILE_ROWS>().0[tile];
+            for half in 0..2 {
+                let codes = rows.each_ref().map(|codes| codes.load(half));
+                for (sums, x) in sums.iter_mut().zip(x) {
+                    let x = x.load(half);
+                    for (sum, codes) in sums.iter_mut().zip(codes) {
+                        *sum = i32x4_add(*sum, i32x4_dot_i16x8(x, codes));
+                    }
+                }
+            }
+        }
+    }
+    tile_sums(sums)
+}
+
+impl Chunk {
+    /// The even columns, or the odd ones.
+    #[inline(always)]
+    fn load(&self, half: usize) -> v128 {
+        // SAFETY: a chunk is two vectors.
+        unsafe { v128_load(self.0.as_chunks::<8>().0[half].as_ptr().cast()) }
+    }
+}
+
+fn unpack_steps(weights: &[u8], out: &mut [StepCodes]) {
+    let mask = i16x8_splat(3);
+    for (weights, out) in weights.as_chunks::<STEP_BYTES>().0.iter().zip(out) {
+        for (half, out) in out.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+            // SAFETY: a step can be read.
+            let codes = unsafe { load_half(weights.as_ptr(), half) };
+            for (row, out) in out.iter_mut().enumerate() {
+                for (odd, out) in out.0.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+                    let codes = v128_and(u16x8_shr(codes, (8 * odd + 2 * row) as u32), mask);
+                    // SAFETY: eight codes are a vector.
+                    unsafe { v128_store(out.as_mut_ptr().cast(), codes) };
+                }
+            }
+        }
+    }
+}
+
+/// `out += x · Wᵀ` for the rows that are the tile's columns.
+pub fn add_runs<const PLANES: usize>(product: &RunProduct<'_>, out: &mut Tile<'_>)
+where
+    Simd128: RunKernel<PLANES>,
+{
+    product.add::<Simd128, PLANES>(out);
 }
 
 /// Unpacks the codes of eight rows, `[8, chunks]`.
@@ -176,12 +292,9 @@ pub fn unpack(weights: GroupBytes<'_>, out: &mut [Chunk]) {
     }
 }
 
-/// Products of unpacked rows with `V` vectors, over every `STRIDE`th chunk.
+/// Products of unpacked rows with `V` vectors.
 #[inline(always)]
-pub fn dot_tile<const V: usize, const STRIDE: usize>(
-    codes: [&[Chunk]; TILE_ROWS],
-    x: [&[Chunk]; V],
-) -> [[i32; TILE_ROWS]; V] {
+pub fn dot_tile<const V: usize>(codes: [&[Chunk]; TILE_ROWS], x: [&[Chunk]; V]) -> [[i32; TILE_ROWS]; V] {
     let chunks = codes[0].len();
     assert!(codes[1].len() == chunks && x.iter().all(|x| x.len() == chunks));
     let mut sums = [[i32x4_splat(0); TILE_ROWS]; V];
@@ -200,7 +313,7 @@ pub fn dot_tile<const V: usize, const STRIDE: usize>(
                 }
             }
         }
-        chunk += STRIDE;
+        chunk += 1;
     }
     tile_sums(sums)
 }

@@ -1,7 +1,8 @@
 //! How the SIMD kernels walk the bytes of a group, whatever they do with a step of it.
 
-use super::dot::{Chunk, FLOAT_PLANES, GroupBytes, PlaneSums, RowSums, STEP_BYTES};
+use super::dot::{Chunk, GroupBytes, RowSums, RunPlanes, STEP_BYTES};
 use crate::quant::ternary::{CHUNK_COLS, STREAMS};
+use std::arch::wasm32::{v128, v128_load};
 
 /// Sums under way that must be put in order now and then.
 pub trait Settling {
@@ -24,22 +25,6 @@ pub trait GroupSums: Settling {
 
     /// The sums, once settled.
     fn finish(self) -> RowSums;
-}
-
-/// Sums over the steps of one stream; `x` starts at the stream's first step.
-// A function of its own: engines allocate registers worse where a caller holds several of these loops.
-#[inline(never)]
-pub fn sum_stream<S: GroupSums>(weights: &[u8], x: &[Chunk]) -> RowSums {
-    let mut sums = S::zero();
-    let steps = weights.as_chunks::<STEP_BYTES>().0;
-    for (steps, x) in steps.chunks(S::STEPS).zip(x.chunks(S::STEPS.saturating_mul(STREAMS))) {
-        for (bytes, x) in steps.iter().zip(x.iter().step_by(STREAMS)) {
-            // SAFETY: `bytes` is one step.
-            unsafe { sums.step(bytes.as_ptr(), x) };
-        }
-        sums.settle();
-    }
-    sums.finish()
 }
 
 /// Sums over all four streams in lock step, so that four addresses are read at once.
@@ -71,77 +56,31 @@ pub fn sum_streams<S: GroupSums>(weights: GroupBytes<'_>, x: &[Chunk]) -> RowSum
     sums.finish()
 }
 
-/// The sums of four rows under way, with all planes of a float activation: the registers hold as many sums
-/// as in [`GroupSums`], and a row's codes are taken out of their bytes once for all planes.
-pub trait PlanesSums: Settling {
-    fn zero() -> Self;
-
-    /// Adds 16 columns.
-    ///
-    /// # Safety
-    /// Half of [`STEP_BYTES`] at `weights` must be readable.
-    unsafe fn step(&mut self, weights: *const u8, x: [&Chunk; FLOAT_PLANES]);
-
-    /// The sums, once settled.
-    fn finish(self) -> [[i32; 4]; FLOAT_PLANES];
+/// Calls `step` with the address of each step of a run and of its chunk in the first of `planes` planes.
+#[inline(always)]
+pub fn for_steps(
+    weights: &[u8],
+    x: RunPlanes<'_>,
+    planes: usize,
+    mut step: impl FnMut(*const u8, *const Chunk),
+) {
+    let steps = weights.len() / STEP_BYTES;
+    assert!(x.chunks.len() + STREAMS > (planes - 1) * x.stride + steps * STREAMS);
+    let mut weights = weights.as_ptr();
+    let mut x = x.chunks.as_ptr();
+    for _ in 0..steps {
+        step(weights, x);
+        weights = weights.wrapping_add(STEP_BYTES);
+        x = x.wrapping_add(STREAMS);
+    }
 }
 
-/// [`sum_stream`] for the planes of a float activation.
-// A function of its own: engines allocate registers worse where a caller holds several of these loops.
-#[inline(never)]
-pub fn sum_stream_planes<S: PlanesSums>(weights: &[u8], x: [&[Chunk]; FLOAT_PLANES]) -> PlaneSums {
-    let halves = [0, CHUNK_COLS].map(|half| {
-        let mut sums = S::zero();
-        let mut at = 0;
-        for steps in weights.as_chunks::<STEP_BYTES>().0.chunks(S::STEPS) {
-            for bytes in steps {
-                // SAFETY: `bytes` is one step, and `half` the start of one of its halves.
-                unsafe { sums.step(bytes.as_ptr().add(half), x.map(|x| &x[at])) };
-                at += STREAMS;
-            }
-            sums.settle();
-        }
-        sums.finish()
-    });
-    join(halves)
-}
-
-/// [`sum_streams`] for the planes of a float activation.
-// A function of its own: engines allocate registers worse where a caller holds several of these loops.
-#[inline(never)]
-pub fn sum_streams_planes<S: PlanesSums>(weights: GroupBytes<'_>, x: [&[Chunk]; FLOAT_PLANES]) -> PlaneSums {
-    let steps = weights[0].len() / STEP_BYTES;
-    assert!(weights.iter().all(|w| w.len() == steps * STEP_BYTES));
-    assert!(x.iter().all(|x| x.len() == steps * STREAMS));
-    let halves = [0, CHUNK_COLS].map(|half| {
-        let mut sums = S::zero();
-        let mut weights = weights.map(|stream| stream.as_ptr().wrapping_add(half));
-        for first in (0..x[0].len()).step_by(S::STEPS) {
-            let mut x = x.map(|x| x[first..x.len().min(first + S::STEPS)].as_ptr_range());
-            let end = x[0].end;
-            'steps: while x[0].start != end {
-                for weights in &mut weights {
-                    // SAFETY: every stream has 32 bytes a step and every plane a chunk a stream and step
-                    // (asserted).
-                    unsafe {
-                        sums.step(*weights, x.each_ref().map(|x| &*x.start));
-                        *weights = weights.wrapping_add(STEP_BYTES);
-                        for x in &mut x {
-                            x.start = x.start.add(1);
-                        }
-                    }
-                    if x[0].start == end {
-                        break 'steps;
-                    }
-                }
-            }
-            sums.settle();
-        }
-        sums.finish()
-    });
-    join(halves)
-}
-
-fn join(halves: [[[i32; 4]; FLOAT_PLANES]; 2]) -> PlaneSums {
-    std::array::from_fn(|plane| std::array::from_fn(|row| halves[row / 4][plane][row % 4]))
+/// The codes of half of the rows of a step.
+///
+/// # Safety
+/// [`STEP_BYTES`] at `weights` must be readable.
+#[inline(always)]
+pub unsafe fn load_half(weights: *const u8, half: usize) -> v128 {
+    // SAFETY: the caller vouches for both halves.
+    unsafe { v128_load(weights.add(half * CHUNK_COLS).cast()) }
 }

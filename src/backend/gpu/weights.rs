@@ -277,31 +277,31 @@ fn upload_int8(context: &Context, matrix: &Int8Matrix) -> GpuDense {
         let bytes: &[u8] = bytemuck::cast_slice(matrix.row(row));
         let len = out.len().min(bytes.len());
         out[..len].copy_from_slice(&bytes[..len]);
-        Extras { scale: matrix.scale(row), steps: &[] }
+        Extras { scale: matrix.scale(row), steps: Vec::new() }
     })
 }
 
 fn upload_int4(context: &Context, matrix: &Int4Matrix) -> GpuDense {
     upload_rows(context, matrix.rows(), matrix.cols(), RowEncoding::Int4, |row, out| {
-        out.copy_from_slice(matrix.row(row));
+        out.copy_from_slice(&matrix.row(row));
         Extras { scale: matrix.scale(row), steps: matrix.steps(row) }
     })
 }
 
 /// What a row has besides its elements, where its encoding has it.
 #[derive(Default)]
-struct Extras<'a> {
+struct Extras {
     scale: f32,
-    steps: &'a [i8],
+    steps: Vec<i8>,
 }
 
 /// Uploads rows that `fill` writes, each padded with zeros to whole `vec4`s.
-fn upload_rows<'a>(
+fn upload_rows(
     context: &Context,
     rows: usize,
     cols: usize,
     encoding: RowEncoding,
-    mut fill: impl FnMut(usize, &mut [u8]) -> Extras<'a>,
+    mut fill: impl FnMut(usize, &mut [u8]) -> Extras,
 ) -> GpuDense {
     let vectors = encoding.vectors(cols);
     let row_bytes = vectors * VECTOR;
@@ -328,7 +328,7 @@ fn upload_rows<'a>(
                 piece.resize(start + row_bytes, 0);
                 let extras = fill(row, &mut piece[start..]);
                 scales.push(extras.scale);
-                steps.extend_from_slice(extras.steps);
+                steps.extend(extras.steps);
                 if piece.len() >= UPLOAD_PIECE || row + 1 == first_row + count {
                     write(context, &buffer, at, &piece);
                     at += piece.len() as u64;

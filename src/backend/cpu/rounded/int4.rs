@@ -1,25 +1,28 @@
-//! Products of four 4-bit rows with a vector of 16-bit integers, chosen at compile time like
+//! Products of 4-bit rows with a vector of 16-bit integers, chosen at compile time like
 //! [`super::super::dot`]. The sum of a group of columns is exact; groups meet their scales in single
 //! precision.
 
-use super::{ROWS, RoundedRows};
+use super::{QUARTERS, RoundedRows};
 use crate::quant::Int4Matrix;
-use crate::quant::int4::GROUP;
+use crate::quant::int4::{GROUP, QUAD, QuadGroup};
 
 #[cfg(not(target_feature = "simd128"))]
-use portable::{Vector, dot_rows};
+use portable::{Vector, dot_quads};
 #[cfg(target_feature = "simd128")]
-use simd::{Vector, dot_rows};
+use simd::{Vector, dot_quads};
 
-/// Bytes of a group's codes.
-const GROUP_BYTES: usize = GROUP / 2;
 /// Codes are this much more than what they stand for.
 const OFFSET: i32 = 8;
+
+/// Four rows: groups, and a step for each of the rows.
+type Quad<'a> = (&'a [QuadGroup], &'a [[i8; QUAD]]);
 
 impl RoundedRows for Int4Matrix {
     type Vector = Vector;
     /// Both signed digits of an activation are bytes.
     const MAX: f32 = (127 * 256 + 127) as f32;
+    type Products = [f64; QUAD];
+    const ROWS: usize = QUAD;
 
     fn cols(&self) -> (usize, usize) {
         (Int4Matrix::cols(self), self.padded_cols())
@@ -29,15 +32,18 @@ impl RoundedRows for Int4Matrix {
         Vector::new(integers)
     }
 
-    fn products(&self, rows: [usize; ROWS], x: &Vector) -> [f64; ROWS] {
-        let sums = dot_rows(rows.map(|row| self.row(row)), rows.map(|row| self.steps(row)), x);
-        std::array::from_fn(|index| f64::from(sums[index]) * f64::from(self.scale(rows[index])))
+    fn products(&self, rows: [usize; QUARTERS], x: &Vector) -> [[f64; QUAD]; QUARTERS] {
+        let sums = dot_quads(rows.map(|first| self.quad_rows(first)), x);
+        std::array::from_fn(|quad| {
+            let scale = |row| if row < self.rows() { self.scale(row) } else { 0.0 };
+            std::array::from_fn(|row| f64::from(sums[quad][row]) * f64::from(scale(rows[quad] + row)))
+        })
     }
 }
 
 #[cfg(not(target_feature = "simd128"))]
 mod portable {
-    use super::{GROUP, GROUP_BYTES, OFFSET, ROWS};
+    use super::{GROUP, OFFSET, QUAD, QUARTERS, Quad, QuadGroup};
 
     pub struct Vector(Vec<i16>);
 
@@ -47,20 +53,24 @@ mod portable {
         }
     }
 
-    /// `Σ (code − 8) · step · x` of four rows.
-    pub fn dot_rows(rows: [&[u8]; ROWS], steps: [&[i8]; ROWS], x: &Vector) -> [f32; ROWS] {
-        std::array::from_fn(|row| {
-            let groups = rows[row].as_chunks::<GROUP_BYTES>().0.iter().zip(steps[row]);
-            let groups = groups.zip(x.0.as_chunks::<GROUP>().0);
-            groups.map(|((codes, step), x)| dot_group(codes, x) as f32 * f32::from(*step)).sum()
+    /// `Σ (code − 8) · step · x` of four times four rows.
+    pub fn dot_quads(quads: [Quad<'_>; QUARTERS], x: &Vector) -> [[f32; QUAD]; QUARTERS] {
+        quads.map(|(groups, steps)| {
+            std::array::from_fn(|row| {
+                let groups = groups.iter().zip(steps).zip(x.0.as_chunks::<GROUP>().0);
+                groups
+                    .map(|((group, steps), x)| dot_group(group, row, x) as f32 * f32::from(steps[row]))
+                    .sum()
+            })
         })
     }
 
-    fn dot_group(codes: &[u8; GROUP_BYTES], x: &[i16; GROUP]) -> i32 {
-        let (first, second) = x.split_at(GROUP_BYTES);
-        let pairs = codes.iter().zip(first).zip(second);
-        pairs
-            .map(|((codes, first), second)| {
+    fn dot_group(group: &QuadGroup, row: usize, x: &[i16; GROUP]) -> i32 {
+        let (first, second) = x.split_at(GROUP / 2);
+        let codes = group.0.iter().flat_map(|part| part[row]);
+        codes
+            .zip(first.iter().zip(second))
+            .map(|(codes, (first, second))| {
                 (i32::from(codes & 15) - OFFSET) * i32::from(*first)
                     + (i32::from(codes >> 4) - OFFSET) * i32::from(*second)
             })
@@ -70,19 +80,24 @@ mod portable {
 
 #[cfg(target_feature = "simd128")]
 mod simd {
-    use super::{GROUP, GROUP_BYTES, OFFSET, ROWS};
-    use crate::quant::int4::BATCH;
+    use super::{GROUP, OFFSET, QUAD, QUARTERS, Quad};
     use std::arch::wasm32::*;
+    use std::hint::black_box;
 
-    /// Vector registers that the activations of a group take: two signed bytes each in the relaxed build,
-    /// a 16-bit integer each in the other.
+    /// Vectors of a group's codes, in each of which a lane has two times four columns of a row.
     const PARTS: usize = 4;
+    /// A low half of each element that a product has.
+    #[cfg(target_feature = "relaxed-simd")]
+    const MASK: v128 = u8x16(15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15);
+    #[cfg(not(target_feature = "relaxed-simd"))]
+    const MASK: v128 = u16x8(15, 15, 15, 15, 15, 15, 15, 15);
 
-    /// The activations of a group.
-    #[derive(Clone, Copy)]
+    /// The activations of a group, spread over the lanes of four rows beforehand: loads that do so take two
+    /// instructions.
     struct Group {
-        parts: [v128; PARTS],
-        /// What codes add to each lane's sum by being 8 more than what they stand for, negated.
+        /// Of each part, as `spread` makes them.
+        parts: [[v128; 4]; PARTS],
+        /// What codes add to a row's sum by being 8 more than what they stand for, negated.
         correction: v128,
     }
 
@@ -94,112 +109,115 @@ mod simd {
         }
     }
 
-    /// `Σ (code − 8) · step · x` of four rows.
-    pub fn dot_rows(rows: [&[u8]; ROWS], steps: [&[i8]; ROWS], x: &Vector) -> [f32; ROWS] {
+    impl Group {
+        fn new(x: &[i16; GROUP]) -> Self {
+            let (low, high) = x.split_at(GROUP / 2);
+            let columns = |half: &[i16], part: usize| half.as_chunks::<4>().0[part];
+            let sum: i32 = x.iter().map(|x| i32::from(*x)).sum();
+            Self {
+                parts: std::array::from_fn(|part| spread(columns(low, part), columns(high, part))),
+                correction: i32x4_splat(-OFFSET * sum),
+            }
+        }
+    }
+
+    /// `Σ (code − 8) · step · x` of four times four rows.
+    pub fn dot_quads(quads: [Quad<'_>; QUARTERS], x: &Vector) -> [[f32; QUAD]; QUARTERS] {
         let groups = x.0.len();
-        assert!(groups.is_multiple_of(BATCH));
-        assert!(rows.iter().all(|row| row.len() == groups * GROUP_BYTES));
-        assert!(steps.iter().all(|steps| steps.len() == groups));
-        let mut sums = [f32x4_splat(0.0); ROWS];
-        for (batch, x) in x.0.as_chunks::<BATCH>().0.iter().enumerate() {
-            // SAFETY: every row has 16 bytes and a step for each group of `x` (asserted).
-            unsafe {
-                let scales = steps.map(|steps| load_steps(steps.as_ptr().add(batch * BATCH)));
-                for row in 0..ROWS {
-                    let codes = rows[row].as_ptr().add(batch * BATCH * GROUP_BYTES).cast::<v128>();
-                    let scale = scales[row];
-                    let mut sum = sums[row];
-                    sum = add_group(sum, v128_load(codes), &x[0], i32x4_shuffle::<0, 0, 0, 0>(scale, scale));
-                    let codes = codes.add(1);
-                    sum = add_group(sum, v128_load(codes), &x[1], i32x4_shuffle::<1, 1, 1, 1>(scale, scale));
-                    let codes = codes.add(1);
-                    sum = add_group(sum, v128_load(codes), &x[2], i32x4_shuffle::<2, 2, 2, 2>(scale, scale));
-                    let codes = codes.add(1);
-                    sum = add_group(sum, v128_load(codes), &x[3], i32x4_shuffle::<3, 3, 3, 3>(scale, scale));
-                    sums[row] = sum;
+        assert!(quads.iter().all(|(codes, steps)| codes.len() == groups && steps.len() == groups));
+        // As in `opaque_masks`. Parts are counted for the same reason: engines order the instructions of a group's
+        // straight code sum after sum, for which there are too few registers.
+        let (mask, parts) = black_box((MASK, PARTS));
+        let mut sums = [f32x4_splat(0.0); QUARTERS];
+        for (index, x) in x.0.iter().enumerate() {
+            let mut products = [[i32x4_splat(0), x.correction]; QUARTERS];
+            for part in 0..parts.min(PARTS) {
+                for (products, (codes, _)) in products.iter_mut().zip(&quads) {
+                    *products = add_part(*products, load_part(&codes[index].0[part]), &x.parts[part], mask);
                 }
+            }
+            for ((sum, products), (_, steps)) in sums.iter_mut().zip(products).zip(quads) {
+                let products = f32x4_convert_i32x4(join(products));
+                *sum = f32x4_add(*sum, f32x4_mul(products, load_steps(&steps[index])));
             }
         }
         sums.map(|sum| {
-            let pairs = f32x4_add(sum, i32x4_shuffle::<2, 3, 0, 1>(sum, sum));
-            f32x4_extract_lane::<0>(pairs) + f32x4_extract_lane::<1>(pairs)
+            let mut out = [0.0; QUAD];
+            // SAFETY: four singles are a vector.
+            unsafe { v128_store(out.as_mut_ptr().cast(), sum) };
+            out
         })
     }
 
-    /// A batch's steps as floats.
-    ///
-    /// # Safety
-    /// [`BATCH`] bytes must be readable.
+    /// The steps of four rows as floats.
     #[inline(always)]
-    unsafe fn load_steps(steps: *const i8) -> v128 {
-        // SAFETY: the caller vouches for the bytes.
-        let bytes = unsafe { v128_load32_zero(steps.cast()) };
+    fn load_steps(steps: &[i8; QUAD]) -> v128 {
+        // SAFETY: four bytes are read.
+        let bytes = unsafe { v128_load32_zero(steps.as_ptr().cast()) };
         f32x4_convert_i32x4(i32x4_extend_low_i16x8(i16x8_extend_low_i8x16(bytes)))
     }
 
     #[inline(always)]
-    fn add_group(sum: v128, codes: v128, x: &Group, scale: v128) -> v128 {
-        let low = v128_and(codes, u8x16_splat(15));
-        let high = u8x16_shr(codes, 4);
-        f32x4_add(sum, f32x4_mul(f32x4_convert_i32x4(x.dot(low, high)), scale))
+    fn load_part(codes: &[[u8; 4]; QUAD]) -> v128 {
+        // SAFETY: a part is a vector.
+        unsafe { v128_load(codes.as_ptr().cast()) }
     }
 
-    impl Group {
-        fn new(x: &[i16; GROUP]) -> Self {
-            let mut group = Self { parts: Self::parts(x), correction: i32x4_splat(0) };
-            let eight = i8x16_splat(OFFSET as i8);
-            group.correction = i32x4_neg(group.dot(eight, eight));
-            group
-        }
+    /// In every lane upper and lower signed bytes of four columns, then of the four that are 16 further on.
+    #[cfg(target_feature = "relaxed-simd")]
+    fn spread(low: [i16; 4], high: [i16; 4]) -> [v128; 4] {
+        let splat = |columns: [i16; 4], digit: fn(i16) -> i8| {
+            i32x4_splat(i32::from_le_bytes(columns.map(|x| digit(x) as u8)))
+        };
+        let (upper, lower): (fn(i16) -> i8, fn(i16) -> i8) = (|x| ((x + 128) >> 8) as i8, |x| x as i8);
+        [splat(low, upper), splat(low, lower), splat(high, upper), splat(high, lower)]
+    }
+
+    /// Adds to the sums of upper and of lower bytes.
+    #[cfg(target_feature = "relaxed-simd")]
+    #[inline(always)]
+    fn add_part([upper, lower]: [v128; 2], codes: v128, x: &[v128; 4], mask: v128) -> [v128; 2] {
+        let (low, high) = (v128_and(codes, mask), v128_and(u16x8_shr(codes, 4), mask));
+        let upper = i32x4_relaxed_dot_i8x16_i7x16_add(x[0], low, upper);
+        let lower = i32x4_relaxed_dot_i8x16_i7x16_add(x[1], low, lower);
+        [
+            i32x4_relaxed_dot_i8x16_i7x16_add(x[2], high, upper),
+            i32x4_relaxed_dot_i8x16_i7x16_add(x[3], high, lower),
+        ]
     }
 
     #[cfg(target_feature = "relaxed-simd")]
-    impl Group {
-        /// Upper and lower signed bytes of the first half of the columns, then of the second.
-        fn parts(x: &[i16; GROUP]) -> [v128; PARTS] {
-            let upper = |x: i16| ((x + 128) >> 8) as i8;
-            let lower = |x: i16| x as i8;
-            let part = |first: usize, digit: fn(i16) -> i8| {
-                let digits: [i8; GROUP_BYTES] = std::array::from_fn(|index| digit(x[first + index]));
-                // SAFETY: any 16 bytes are a vector.
-                unsafe { v128_load(digits.as_ptr().cast()) }
-            };
-            [part(0, upper), part(0, lower), part(GROUP_BYTES, upper), part(GROUP_BYTES, lower)]
-        }
+    #[inline(always)]
+    fn join([upper, lower]: [v128; 2]) -> v128 {
+        i32x4_add(i32x4_shl(upper, 8), lower)
+    }
 
-        #[inline(always)]
-        fn dot(&self, low: v128, high: v128) -> v128 {
-            let [first_upper, first_lower, second_upper, second_lower] = self.parts;
-            let upper = i32x4_relaxed_dot_i8x16_i7x16_add(first_upper, low, i32x4_splat(0));
-            let upper = i32x4_relaxed_dot_i8x16_i7x16_add(second_upper, high, upper);
-            let lower = i32x4_relaxed_dot_i8x16_i7x16_add(first_lower, low, self.correction);
-            let lower = i32x4_relaxed_dot_i8x16_i7x16_add(second_lower, high, lower);
-            i32x4_add(i32x4_shl(upper, 8), lower)
-        }
+    /// In every lane the first and the third of four columns, then the others; then of the four that are 16 further on.
+    #[cfg(not(target_feature = "relaxed-simd"))]
+    fn spread(low: [i16; 4], high: [i16; 4]) -> [v128; 4] {
+        let splat = |x: i16, y: i16| i16x8(x, y, x, y, x, y, x, y);
+        let pairs = |[a, b, c, d]: [i16; 4]| [splat(a, c), splat(b, d)];
+        let ([a, b], [c, d]) = (pairs(low), pairs(high));
+        [a, b, c, d]
+    }
+
+    /// Adds to the sums of low and of high halves.
+    #[cfg(not(target_feature = "relaxed-simd"))]
+    #[inline(always)]
+    fn add_part([low, high]: [v128; 2], codes: v128, x: &[v128; 4], mask: v128) -> [v128; 2] {
+        let pair = |codes, even, odd_codes, odd| {
+            i32x4_add(i32x4_dot_i16x8(v128_and(codes, mask), even), i32x4_dot_i16x8(odd_codes, odd))
+        };
+        let odd = v128_and(u16x8_shr(codes, 8), mask);
+        [
+            i32x4_add(low, pair(codes, x[0], odd, x[1])),
+            i32x4_add(high, pair(u16x8_shr(codes, 4), x[2], u16x8_shr(codes, 12), x[3])),
+        ]
     }
 
     #[cfg(not(target_feature = "relaxed-simd"))]
-    impl Group {
-        /// The columns in their order.
-        fn parts(x: &[i16; GROUP]) -> [v128; PARTS] {
-            std::array::from_fn(|part| {
-                // SAFETY: a part is eight integers, of which there are four times as many.
-                unsafe { v128_load(x.as_ptr().add(part * GROUP / PARTS).cast()) }
-            })
-        }
-
-        #[inline(always)]
-        fn dot(&self, low: v128, high: v128) -> v128 {
-            let [a, b, c, d] = self.parts;
-            let first = i32x4_add(
-                i32x4_dot_i16x8(u16x8_extend_low_u8x16(low), a),
-                i32x4_dot_i16x8(u16x8_extend_high_u8x16(low), b),
-            );
-            let second = i32x4_add(
-                i32x4_dot_i16x8(u16x8_extend_low_u8x16(high), c),
-                i32x4_dot_i16x8(u16x8_extend_high_u8x16(high), d),
-            );
-            i32x4_add(i32x4_add(first, second), self.correction)
-        }
+    #[inline(always)]
+    fn join([low, high]: [v128; 2]) -> v128 {
+        i32x4_add(low, high)
     }
 }

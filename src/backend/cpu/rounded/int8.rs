@@ -1,7 +1,7 @@
 //! Exact products of four 8-bit rows with a vector of 14-bit integers, chosen at compile time like
 //! [`super::super::dot`].
 
-use super::{ROWS, RoundedRows};
+use super::{QUARTERS, RoundedRows};
 use crate::quant::Int8Matrix;
 
 #[cfg(not(target_feature = "simd128"))]
@@ -17,6 +17,8 @@ const STEP: usize = 16;
 impl RoundedRows for Int8Matrix {
     type Vector = Vector;
     const MAX: f32 = 8191.0;
+    type Products = [f64; 1];
+    const ROWS: usize = 1;
 
     fn cols(&self) -> (usize, usize) {
         (Int8Matrix::cols(self), self.padded_cols())
@@ -26,15 +28,15 @@ impl RoundedRows for Int8Matrix {
         Vector::new(integers)
     }
 
-    fn products(&self, rows: [usize; ROWS], x: &Vector) -> [f64; ROWS] {
+    fn products(&self, rows: [usize; QUARTERS], x: &Vector) -> [[f64; 1]; QUARTERS] {
         let sums = dot_rows(rows.map(|row| self.row(row)), rows.map(|row| self.sum(row)), x);
-        std::array::from_fn(|index| sums[index] as f64 * f64::from(self.scale(rows[index])))
+        std::array::from_fn(|index| [sums[index] as f64 * f64::from(self.scale(rows[index]))])
     }
 }
 
 #[cfg(not(target_feature = "simd128"))]
 mod portable {
-    use super::{ROWS, STEP};
+    use super::{QUARTERS, STEP};
 
     pub struct Vector(Vec<i16>);
 
@@ -45,7 +47,7 @@ mod portable {
     }
 
     /// `Σ weight · x` of four rows.
-    pub fn dot_rows(rows: [&[i8]; ROWS], _sums: [i32; ROWS], x: &Vector) -> [i64; ROWS] {
+    pub fn dot_rows(rows: [&[i8]; QUARTERS], _sums: [i32; QUARTERS], x: &Vector) -> [i64; QUARTERS] {
         rows.map(|row| {
             let steps = row.as_chunks::<STEP>().0.iter().zip(x.0.as_chunks::<STEP>().0);
             steps
@@ -60,7 +62,7 @@ mod portable {
 
 #[cfg(all(target_feature = "simd128", not(target_feature = "relaxed-simd")))]
 mod simd128 {
-    use super::{ROWS, STEP};
+    use super::{QUARTERS, STEP};
     use crate::backend::cpu::lanes::lane_sums;
     use std::arch::wasm32::*;
 
@@ -76,9 +78,9 @@ mod simd128 {
     }
 
     /// `Σ weight · x` of four rows.
-    pub fn dot_rows(rows: [&[i8]; ROWS], _sums: [i32; ROWS], x: &Vector) -> [i64; ROWS] {
+    pub fn dot_rows(rows: [&[i8]; QUARTERS], _sums: [i32; QUARTERS], x: &Vector) -> [i64; QUARTERS] {
         assert!(rows.iter().all(|row| row.len() == x.0.len()));
-        let mut total = [0i64; ROWS];
+        let mut total = [0i64; QUARTERS];
         for (first, x) in (0..).step_by(MAX_COLS).zip(x.0.chunks(MAX_COLS)) {
             let sums = dot_block(rows.map(|row| &row[first..first + x.len()]), x);
             total.iter_mut().zip(sums).for_each(|(total, sum)| *total += i64::from(sum));
@@ -86,8 +88,8 @@ mod simd128 {
         total
     }
 
-    fn dot_block(rows: [&[i8]; ROWS], x: &[i16]) -> [i32; ROWS] {
-        let mut sums = [i32x4_splat(0); ROWS];
+    fn dot_block(rows: [&[i8]; QUARTERS], x: &[i16]) -> [i32; QUARTERS] {
+        let mut sums = [i32x4_splat(0); QUARTERS];
         for (step, x) in x.as_chunks::<STEP>().0.iter().enumerate() {
             // SAFETY: a step is 16 activations, and every row has as many weights as `x` (sliced so).
             unsafe {
@@ -107,7 +109,7 @@ mod simd128 {
 
 #[cfg(all(target_feature = "simd128", target_feature = "relaxed-simd"))]
 mod relaxed {
-    use super::{ROWS, STEP};
+    use super::{QUARTERS, STEP};
     use crate::backend::cpu::lanes::lane_sums;
     use std::arch::wasm32::*;
 
@@ -136,16 +138,16 @@ mod relaxed {
     }
 
     /// `Σ weight · x` of four rows; `sums` are the sums of their weights.
-    pub fn dot_rows(rows: [&[i8]; ROWS], sums: [i32; ROWS], x: &Vector) -> [i64; ROWS] {
+    pub fn dot_rows(rows: [&[i8]; QUARTERS], sums: [i32; QUARTERS], x: &Vector) -> [i64; QUARTERS] {
         assert!(rows.iter().all(|row| row.len() == x.0.len() * STEP));
-        let mut upper = [i32x4_splat(0); ROWS];
+        let mut upper = [i32x4_splat(0); QUARTERS];
         let mut lower = upper;
         for (step, x) in x.0.iter().enumerate() {
             // SAFETY: a step is two vectors, and every row has 16 weights for each (asserted).
             unsafe {
                 let x = std::ptr::from_ref(x).cast::<v128>();
                 let (high, low) = (v128_load(x), v128_load(x.add(1)));
-                for row in 0..ROWS {
+                for row in 0..QUARTERS {
                     let weights = v128_load(rows[row].as_ptr().add(step * STEP).cast());
                     upper[row] = i32x4_relaxed_dot_i8x16_i7x16_add(weights, high, upper[row]);
                     lower[row] = i32x4_relaxed_dot_i8x16_i7x16_add(weights, low, lower[row]);

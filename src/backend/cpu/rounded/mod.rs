@@ -10,11 +10,11 @@ use super::tiles::Tile;
 use crate::float::largest;
 use std::ops::Range;
 
-/// Rows of one call of a kernel.
-pub const ROWS: usize = 4;
 /// Rows of a block. Its quarters are read side by side, since one core keeps more cache misses in flight
 /// over several addresses.
 const BLOCK_ROWS: usize = 64;
+/// Places at which one call of a kernel reads.
+pub const QUARTERS: usize = 4;
 
 /// A matrix of rounded weights.
 pub trait RoundedRows {
@@ -22,6 +22,9 @@ pub trait RoundedRows {
     type Vector;
     /// Largest magnitude of an activation.
     const MAX: f32;
+    /// The products of rows that are read together, a power of two that divides a quarter of a block.
+    type Products: AsRef<[f64]>;
+    const ROWS: usize;
 
     /// `(width, padded width)`
     fn cols(&self) -> (usize, usize);
@@ -29,8 +32,8 @@ pub trait RoundedRows {
     /// Takes one integer a padded column.
     fn vector(integers: &[i16]) -> Self::Vector;
 
-    /// `row · x` of some rows.
-    fn products(&self, rows: [usize; ROWS], x: &Self::Vector) -> [f64; ROWS];
+    /// `row · x` of the rows that are read together from each of some rows on, multiples of [`Self::ROWS`].
+    fn products(&self, rows: [usize; QUARTERS], x: &Self::Vector) -> [Self::Products; QUARTERS];
 }
 
 /// A product that is ready to be computed, rows by rows.
@@ -59,19 +62,19 @@ impl<'a, W: RoundedRows> Product<'a, W> {
     }
 
     fn add_block(&self, rows: Range<usize>, out: &mut Tile<'_>) {
-        let quarter = rows.len().div_ceil(ROWS);
+        let quarter = rows.len().div_ceil(QUARTERS).next_multiple_of(W::ROWS);
         let block = rows.start - out.columns.start..rows.end - out.columns.start;
-        for index in 0..quarter {
-            let places: [usize; ROWS] = std::array::from_fn(|part| part * quarter + index);
-            // Where a block has no four quarters, its last row stands in for those that it lacks.
-            let rows_here = places.map(|place| (rows.start + place).min(rows.end - 1));
+        let last = (rows.end - 1) / W::ROWS * W::ROWS;
+        for index in (0..quarter).step_by(W::ROWS) {
+            let places: [usize; QUARTERS] = std::array::from_fn(|part| part * quarter + index);
+            // Where a block has no four quarters, its last rows stand in for those that it lacks.
+            let rows_here = places.map(|place| (rows.start + place).min(last));
             for (token, (vector, scale)) in self.vectors.iter().enumerate() {
                 let products = self.weight.products(rows_here, vector);
                 let out = &mut out.row_mut(token)[block.clone()];
-                for (place, product) in places.into_iter().zip(products) {
-                    if let Some(out) = out.get_mut(place) {
-                        *out += (product / scale) as f32;
-                    }
+                for (place, products) in places.into_iter().zip(&products) {
+                    let out = out.iter_mut().skip(place);
+                    out.zip(products.as_ref()).for_each(|(out, product)| *out += (product / scale) as f32);
                 }
             }
         }
