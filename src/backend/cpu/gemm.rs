@@ -1,5 +1,5 @@
-//! Ternary linears of several tokens, of int8 codes with whole rows: the codes of a panel of rows are unpacked once, into the first-level
-//! cache, and meet every token there. A tile of two rows and six vectors keeps its twelve sums in
+//! Ternary linears of several tokens, of int8 codes with whole rows: the codes of a panel of rows are unpacked once,
+//! into the first-level cache, and meet every token there. A tile of two rows and six vectors keeps its twelve sums in
 //! registers, so that a loaded vector takes part in several products.
 
 use super::codes::Codes;
