@@ -1,4 +1,4 @@
-// The integer inputs of ternary linears: RMSNorm, then codes. Where they are put (`put_input`) is another file's
+// The integer inputs of ternary linears: RMSNorm, then codes. Where they are put (`put_facts`, `put_chunk`) is another file's
 // matter.
 //
 // PLANES 1: the quantiser of BitNet b1.58, `round(x · 127 / max|x|)`
@@ -86,7 +86,6 @@ fn quantize(token: u32, local: u32) {
     }
 
     let chunks = preparation.padded / 16u;
-    let first = preparation.tokens + token * PLANES * chunks;
     var sums = vec4(0i);
     for (var chunk = local; chunk < chunks; chunk += WORKGROUP) {
         var high = vec4(0u);
@@ -103,14 +102,14 @@ fn quantize(token: u32, local: u32) {
                 sums.w += digits.low.x + digits.low.y + digits.low.z + digits.low.w;
             }
         }
-        put_input(first + chunk, high);
+        put_chunk(token, 0u, chunk, high);
         if (PLANES == 3u) {
-            put_input(first + chunks + chunk, middle);
-            put_input(first + 2u * chunks + chunk, low);
+            put_chunk(token, 1u, chunk, middle);
+            put_chunk(token, 2u, chunk, low);
         }
     }
     sums = total(local, sums);
     if (local == 0u) {
-        put_input(token, bitcast<vec4<u32>>(vec4(bitcast<i32>(unit), sums.y, sums.z, sums.w)));
+        put_facts(token, bitcast<vec4<u32>>(vec4(bitcast<i32>(unit), sums.y, sums.z, sums.w)));
     }
 }

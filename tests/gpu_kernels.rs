@@ -17,11 +17,11 @@ use sterna::quant::{DenseEncoding, DenseMatrix, Matrix, Scales, TernaryMatrix};
 /// wrong where a native one does not.
 const IN_BROWSER: bool = cfg!(target_arch = "wasm32");
 
-/// `(rows, cols)`: slab, group and chunk borders, and the odd sizes beside them.
+/// `(rows, cols)`: slab, group and chunk borders, the odd sizes beside them, and more columns than singles sum exactly.
 const SHAPES: &[(usize, usize)] = if IN_BROWSER {
     &[(3, 5), (129, 320), (17, 6912)]
 } else {
-    &[(1, 1), (3, 5), (9, 65), (127, 63), (129, 320), (136, 100), (256, 864), (300, 1408), (17, 6912)]
+    &[(1, 1), (3, 5), (9, 65), (127, 63), (129, 320), (136, 100), (256, 864), (300, 1408), (17, 6912), (9, 40_100)]
 };
 
 /// `(heads, kv_heads, head_dim)`

@@ -18,8 +18,10 @@ pub const VALUE_ALIGN: usize = int4::BATCH * int4::GROUP;
 /// Integer activations of every token.
 pub fn quantize(context: &Context, input: &GpuInput) -> Lease {
     let padded = input.source.width.next_multiple_of(COL_ALIGN);
-    let planes = input.planes() as usize;
-    let words = input.source.tokens * (4 + planes * padded / 4);
+    let chunks = padded / CHUNK_COLS;
+    // In whole vectors: the facts of tokens, then their planes.
+    let vectors = input.source.tokens.div_ceil(chunks) + input.source.tokens * input.planes() as usize;
+    let words = vectors * chunks * 4;
     prepare(context, input, "quantize", padded, words)
 }
 
@@ -81,15 +83,12 @@ pub fn inline<'a>(context: &Context, input: &'a GpuInput, epilogue: Epilogue) ->
         InputPreparation::Separate => !input.has_codes() && !matches!(epilogue, Epilogue::Gate(_)),
     };
     let fits = source.tokens == 1 && source.partials.is_none() && vectors * 16 <= INLINE_BYTES;
-    (is_wanted && fits)
-        .then(|| Inline { preparation: Preparation::new(input, padded), vectors: vectors as u32 })
+    (is_wanted && fits).then(|| Inline { preparation: Preparation::new(input, padded) })
 }
 
 /// A preparation within a product.
 pub struct Inline<'a> {
     preparation: Preparation<'a>,
-    /// `vec4`s of the input.
-    vectors: u32,
 }
 
 impl<'a> Inline<'a> {
@@ -103,7 +102,6 @@ impl<'a> Inline<'a> {
     pub fn constants(&self) -> Vec<(&'static str, Constant)> {
         let mut constants = self.preparation.constants();
         constants.retain(|(name, _)| *name != "PLANES");
-        constants.push(("INPUTS", Constant::Count(self.vectors)));
         constants
     }
 
