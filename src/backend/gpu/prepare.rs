@@ -48,7 +48,9 @@ fn prepare(context: &Context, input: &GpuInput, part: &'static str, padded: usiz
         other => parts.push(other),
     }
     let mut constants = preparation.constants();
-    constants.push(("WORKGROUP", Constant::Count(WORKGROUP)));
+    // One token has a device for itself, several share it.
+    let workgroup = if input.source.tokens == 1 { WORKGROUP } else { SHARED_WORKGROUP };
+    constants.push(("WORKGROUP", Constant::Count(workgroup)));
     let mut buffers = preparation.buffers();
     buffers.push((3, &out.buffer));
     context.dispatch(Dispatch {
@@ -60,8 +62,9 @@ fn prepare(context: &Context, input: &GpuInput, part: &'static str, padded: usiz
     out
 }
 
-/// Invocations that prepare a token.
-const WORKGROUP: u32 = 256;
+/// Invocations that prepare a token, and where there are several.
+const WORKGROUP: u32 = 128;
+const SHARED_WORKGROUP: u32 = 64;
 /// Bytes of workgroup memory for an input that a product makes for itself, of the 16 KiB that WebGPU promises.
 const INLINE_BYTES: usize = 11 << 10;
 
@@ -118,14 +121,21 @@ impl<'a> Preparation<'a> {
     fn new(input: &'a GpuInput, padded: usize) -> Self {
         let source = &input.source;
         let partials = source.partials.as_ref();
+        let first = match partials {
+            Some(_) => source.offset,
+            None => {
+                assert!(source.offset.is_multiple_of(source.width), "inputs begin at a whole row");
+                source.offset / source.width
+            }
+        };
         let params = [
-            source.width as u32,
-            source.offset as u32,
+            first as u32,
             partials.map_or(0, |partials| partials.stats as u32),
             partials.map_or(1, |partials| partials.splits as u32),
             padded as u32,
             source.tokens as u32,
             input.norm.as_ref().map_or(0.0, |norm| norm.eps).to_bits(),
+            0,
             0,
         ];
         Self { input, params }
@@ -145,6 +155,7 @@ impl<'a> Preparation<'a> {
             ("NORM", Constant::Flag(self.input.norm.is_some())),
             ("PLANES", Constant::Count(self.input.planes())),
             ("HEAD_DIM", Constant::Count(head_dim)),
+            ("WIDTH", Constant::Count(self.input.source.width as u32)),
         ]
     }
 

@@ -15,6 +15,10 @@ use web_time::Duration;
 
 /// Invocations that share a row where subgroups are not to be had.
 const WORKGROUP_LANES: u32 = 16;
+/// A product that takes so long gains nothing by a dispatch less.
+const LONG_FOR_A_DISPATCH: Duration = Duration::from_millis(2);
+/// So many times slower with one token, packed products (or singles) are not faster with several.
+const CLEARLY_SLOWER: u32 = 2;
 
 /// Sets the device's variants to the fastest that give right results. Returns what was wrong with others.
 ///
@@ -59,13 +63,22 @@ impl Selection<'_> {
             rows.extend(self.timed(variants, self.trial.time_row(variants).await)?);
         }
         rows.sort_by_key(|(time, _)| *time);
-        if let Some((_, fastest)) = rows.first().copied() {
+        if let Some((time, fastest)) = rows.first().copied()
+            && time < LONG_FOR_A_DISPATCH
+        {
             let inline = Variants { preparation: InputPreparation::Inline, ..fastest };
             rows.extend(self.timed(inline, self.trial.time_row(inline).await)?);
         }
+        let tiles_of = |rows| if matches!(rows, Rows::Packed(_)) { Tiles::Packed } else { pairs };
+        let mut kinds = vec![Tiles::Packed, pairs];
+        if let [(fast, faster), .., (slow, _)] = rows[..]
+            && slow > CLEARLY_SLOWER * fast
+        {
+            kinds.retain(|kind| *kind == tiles_of(faster.rows));
+        }
         let mut tiles: Vec<(Duration, Variants)> = Vec::new();
-        for tile in [Tiles::Packed, pairs] {
-            let variants = Variants { tiles: tile, ..plain };
+        for kind in kinds {
+            let variants = Variants { tiles: kind, ..plain };
             tiles.extend(self.timed(variants, self.trial.time_tile(variants).await)?);
         }
         let mut all: Vec<(Duration, Variants)> = rows

@@ -101,12 +101,10 @@ impl<'a> Trial<'a> {
     /// As [`Self::check`].
     pub async fn time_tile(&self, variants: Variants) -> Result<Duration> {
         let config = self.model.config();
-        let heads = self.gpu.tensor(config.query_width(), &vec![0.5; TILE_TOKENS * config.query_width()]);
-        let x = self.gpu.quantize(heads, config.linear_input);
-        let run = || {
-            let mut sum = self.hidden(TILE_TOKENS);
-            self.gpu.linear_add(&self.layer().attn_output, &x, &mut sum);
-        };
+        let hidden = self.gpu.tensor(config.hidden_size, &vec![0.5; TILE_TOKENS * config.hidden_size]);
+        let norm = Norm { weight: &self.norm, eps: config.norm_eps };
+        let x = self.gpu.norm_quantize(&hidden, norm, config.linear_input);
+        let run = || drop(self.gpu.linear(&self.layer().query, &x));
         self.with(variants, async || time(self.gpu, run).await).await
     }
 
