@@ -56,11 +56,8 @@ pub async fn has_subgroups() -> bool {
 }
 
 /// The variants that need nothing of a device; those of a product in the fewest dispatches.
-pub const PLAIN_TEAM: Variants = Variants {
-    rows: Rows::Singles,
-    preparation: InputPreparation::Inline,
-    tiles: Tiles::Pairs,
-};
+pub const PLAIN_TEAM: Variants =
+    Variants { rows: Rows::Singles, preparation: InputPreparation::Inline, tiles: Tiles::Pairs };
 
 /// A GPU within WebGPU's default limits, or `None`, and a line that says so, where the machine has none at all.
 pub async fn open() -> Option<Gpu> {

@@ -52,29 +52,26 @@ impl Selection<'_> {
             true => (Team::Subgroup, Tiles::SharedPairs),
             false => (Team::Workgroup(WORKGROUP_LANES), Tiles::Pairs),
         };
-        let plain = Variants {
-            rows: Rows::Singles,
-            preparation: InputPreparation::Separate,
-            tiles: Tiles::Packed,
-        };
+        let plain =
+            Variants { rows: Rows::Singles, preparation: InputPreparation::Separate, tiles: Tiles::Packed };
         let mut rows: Vec<(Duration, Variants)> = Vec::new();
         for rows_kernel in [Rows::Packed(team), Rows::Singles] {
             let variants = Variants { rows: rows_kernel, ..plain };
             rows.extend(self.timed(variants, self.trial.time_row(variants).await)?);
         }
         rows.sort_by_key(|(time, _)| *time);
+        let mut kinds = vec![Tiles::Packed, pairs];
+        if let [(fast, faster), (slow, _)] = rows[..]
+            && slow > CLEARLY_SLOWER * fast
+        {
+            let is_packed = faster.rows == Rows::Packed(team);
+            kinds.retain(|kind| (*kind == Tiles::Packed) == is_packed);
+        }
         if let Some((time, fastest)) = rows.first().copied()
             && time < LONG_FOR_A_DISPATCH
         {
             let inline = Variants { preparation: InputPreparation::Inline, ..fastest };
             rows.extend(self.timed(inline, self.trial.time_row(inline).await)?);
-        }
-        let tiles_of = |rows| if matches!(rows, Rows::Packed(_)) { Tiles::Packed } else { pairs };
-        let mut kinds = vec![Tiles::Packed, pairs];
-        if let [(fast, faster), .., (slow, _)] = rows[..]
-            && slow > CLEARLY_SLOWER * fast
-        {
-            kinds.retain(|kind| *kind == tiles_of(faster.rows));
         }
         let mut tiles: Vec<(Duration, Variants)> = Vec::new();
         for kind in kinds {

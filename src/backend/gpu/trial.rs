@@ -5,12 +5,12 @@ use super::Gpu;
 use super::device::unavailable;
 use super::tensor::GpuTensor;
 use super::variants::Variants;
+use crate::Result;
 use crate::backend::cpu::Cpu;
 use crate::backend::{Backend, KvFormat, Norm, TokenIds};
 use crate::generate::sampler::{SamplerOptions, argmax};
 use crate::model::{Layer, LinearInput, LogitRows, ModelConfig, Rope, RopeScaling, Transformer, Weights};
 use crate::quant::{DenseEncoding, DenseMatrix, Int8Matrix, Matrix, Scales, TernaryMatrix};
-use crate::Result;
 use web_time::{Duration, Instant};
 
 /// How far logits may be from the CPU's, relative to the largest: an int8 code that falls the other way moves
@@ -152,7 +152,8 @@ fn weights<B: Backend>(
     let (hidden, ffn) = (config.hidden_size, config.intermediate_size);
     let (query, kv) = (config.query_width(), config.kv_width());
     let embedding = embedding(&mut noise, hidden, is_large)?;
-    let mut matrix = |rows, cols| backend.upload_matrix(ternary(&mut noise, rows, cols, config.linear_input)?);
+    let mut matrix =
+        |rows, cols| backend.upload_matrix(ternary(&mut noise, rows, cols, config.linear_input)?);
     let [query_matrix, key, value] = [matrix(query, hidden)?, matrix(kv, hidden)?, matrix(kv, hidden)?];
     let attn_output = matrix(hidden, query)?;
     let [gate, up, down] = [matrix(ffn, hidden)?, matrix(ffn, hidden)?, matrix(hidden, ffn)?];
