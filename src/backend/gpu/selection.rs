@@ -17,6 +17,8 @@ use web_time::Duration;
 const WORKGROUP_LANES: u32 = 16;
 /// A product that takes so long gains nothing by a dispatch less.
 const LONG_FOR_A_DISPATCH: Duration = Duration::from_millis(2);
+/// The place of what is taken only where all else is wrong.
+const LAST: Duration = Duration::from_secs(3600);
 /// So many times slower with one token, packed products (or singles) are not faster with several.
 const CLEARLY_SLOWER: u32 = 2;
 
@@ -60,12 +62,12 @@ impl Selection<'_> {
             rows.extend(self.timed(variants, self.trial.time_row(variants).await)?);
         }
         rows.sort_by_key(|(time, _)| *time);
-        let mut kinds = vec![Tiles::Packed, pairs];
+        let (mut kinds, mut hopeless) = (vec![Tiles::Packed, pairs], Vec::new());
         if let [(fast, faster), (slow, _)] = rows[..]
             && slow > CLEARLY_SLOWER * fast
         {
             let is_packed = faster.rows == Rows::Packed(team);
-            kinds.retain(|kind| (*kind == Tiles::Packed) == is_packed);
+            (kinds, hopeless) = kinds.into_iter().partition(|kind| (*kind == Tiles::Packed) == is_packed);
         }
         if let Some((time, fastest)) = rows.first().copied()
             && time < LONG_FOR_A_DISPATCH
@@ -78,6 +80,7 @@ impl Selection<'_> {
             let variants = Variants { tiles: kind, ..plain };
             tiles.extend(self.timed(variants, self.trial.time_tile(variants).await)?);
         }
+        tiles.extend(hopeless.into_iter().map(|kind| (LAST, Variants { tiles: kind, ..plain })));
         let mut all: Vec<(Duration, Variants)> = rows
             .iter()
             .flat_map(|(row_time, row)| {
