@@ -22,45 +22,50 @@ struct Preparation {
 const ROOT = 16u;
 const PER_ROOT = WORKGROUP / ROOT;
 
-var<workgroup> parts: array<vec2<f32>, WORKGROUP>;
-var<workgroup> part_sums: array<vec2<f32>, ROOT>;
-var<workgroup> whole_sum: vec2<f32>;
+var<workgroup> squares: array<vec4<f32>, WORKGROUP>;
+var<workgroup> maxima: array<f32, WORKGROUP>;
+var<workgroup> roots: array<vec2<f32>, ROOT>;
+var<workgroup> whole: vec2<f32>;
 
-/// The sum of all `x` and the greatest `y` of a workgroup, in three steps. The last one is a single invocation's, since
-/// a processor that plays the GPU would do for each four what it can do once.
-fn sum_and_max(local: u32, value: vec2<f32>) -> vec2<f32> {
-    parts[local] = value;
+/// The sum of a workgroup's `own` squares and the greatest of its magnitudes, in three steps. The last one is a single
+/// invocation's, since a processor that plays the GPU would do for each four what it can do once. Sums go column by
+/// column, whoever prepares: prompts and single tokens round alike.
+fn sum_and_max(local: u32, own: vec4<f32>, greatest: f32) -> vec2<f32> {
+    squares[local] = own;
+    maxima[local] = greatest;
     workgroupBarrier();
     if (local < ROOT) {
-        var sum = parts[local * PER_ROOT];
-        for (var i = 1u; i < PER_ROOT; i++) {
-            let part = parts[local * PER_ROOT + i];
-            sum = vec2(sum.x + part.x, max(sum.y, part.y));
+        var sum = vec2(0.0);
+        for (var i = 0u; i < PER_ROOT; i++) {
+            let part = squares[local * PER_ROOT + i];
+            sum.x = (((sum.x + part.x) + part.y) + part.z) + part.w;
+            sum.y = max(sum.y, maxima[local * PER_ROOT + i]);
         }
-        part_sums[local] = sum;
+        roots[local] = sum;
     }
     workgroupBarrier();
     if (local == 0u) {
-        var all = part_sums[0];
+        var all = roots[0];
         for (var i = 1u; i < ROOT; i++) {
-            all = vec2(all.x + part_sums[i].x, max(all.y, part_sums[i].y));
+            all = vec2(all.x + roots[i].x, max(all.y, roots[i].y));
         }
-        whole_sum = all;
+        whole = all;
     }
     workgroupBarrier();
-    return whole_sum;
+    return whole;
 }
 
 /// `Σ x²` and `max |x · weight|` of a token.
 fn measure(token: u32, local: u32) -> vec2<f32> {
-    var sums = vec2(0.0);
+    var own = vec4(0.0);
+    var greatest = 0.0;
     for (var column = 4u * local; column < WIDTH; column += 4u * WORKGROUP) {
         let values = load_quad(token, column);
         let sizes = abs(values * norm_quad(column));
-        let greatest = max(max(sizes.x, sizes.y), max(sizes.z, sizes.w));
-        sums = vec2(sums.x + dot(values, values), max(sums.y, greatest));
+        own += values * values;
+        greatest = max(greatest, max(max(sizes.x, sizes.y), max(sizes.z, sizes.w)));
     }
-    return sum_and_max(local, sums);
+    return sum_and_max(local, own, greatest);
 }
 
 /// What RMSNorm multiplies with, `1` without one.

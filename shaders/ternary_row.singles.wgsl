@@ -29,18 +29,18 @@ fn add_word(sums: ptr<function, DigitSums>, lo: u32, hi: u32, high: u32, middle:
     }
 }
 
-fn whole(sums: Values, total: f32) -> Values {
+fn whole_sums(sums: Values, total: f32) -> Values {
     return Values(sums.lo * ROW_UNITS - total, sums.hi * ROW_UNITS - total);
 }
 
 /// One number of the digits' sums.
 fn joined(sums: DigitSums, totals: vec3<f32>) -> Values {
-    let high = whole(sums.high, totals.x);
+    let high = whole_sums(sums.high, totals.x);
     if (PLANES == 1u) {
         return high;
     }
-    let middle = whole(sums.middle, totals.y);
-    let low = whole(sums.low, totals.z);
+    let middle = whole_sums(sums.middle, totals.y);
+    let low = whole_sums(sums.low, totals.z);
     return Values(
         (high.lo * 65536.0 + middle.lo * 256.0) + low.lo,
         (high.hi * 65536.0 + middle.hi * 256.0) + low.hi,

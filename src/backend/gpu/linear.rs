@@ -5,7 +5,7 @@ use super::kernels::Constant;
 use super::prepare::{self, VALUE_ALIGN};
 use super::recorder::Dispatch;
 use super::tensor::{GpuInput, GpuTensor};
-use super::variants::{Rows, Team, Tiles};
+use super::variants::{Rows, Team, Tiles, WORKGROUP};
 use super::weights::{GpuDense, GpuMatrix, GpuTernary, RowBlock, TernaryPart, run_vectors};
 use crate::model::Activation;
 use crate::quant::ternary::{CHUNK_COLS, COL_ALIGN, GROUP_ROWS};
@@ -185,9 +185,9 @@ impl Product<'_> {
         let mut parts = vec!["exponential", "ternary_linear", "planes"];
         let workgroups = match context.variants.get().rows.within(self.cols) {
             Rows::Singles => {
-                self.constants.push(("WORKGROUP", Constant::Count(SINGLES_WORKGROUP)));
+                self.constants.push(("WORKGROUP", Constant::Count(WORKGROUP)));
                 parts.extend(["singles", "ternary_row.singles"]);
-                self.octets.div_ceil(SINGLES_WORKGROUP)
+                self.octets.div_ceil(WORKGROUP)
             }
             Rows::Packed(team) => {
                 self.constants.extend(team.constants());
@@ -244,12 +244,8 @@ struct Tile {
 
 impl Tile {
     fn of(kernel: Tiles, planes: u32, tokens: u32) -> Self {
-        let pairs = |most| Self {
-            kernel,
-            octets: SINGLES_WORKGROUP,
-            tokens: if planes == 1 { most } else { 2 },
-            own: 0,
-        };
+        let pairs =
+            |most| Self { kernel, octets: PAIRS_OCTETS, tokens: if planes == 1 { most } else { 2 }, own: 0 };
         match kernel {
             Tiles::Pairs => pairs(4),
             Tiles::SharedPairs => pairs(8),
@@ -282,8 +278,8 @@ impl Tile {
 const PACKED_OCTETS: u32 = 8;
 const PACKED_SHARES: u32 = 8;
 const PACKED_VECTORS: u32 = 4;
-/// Invocations of a workgroup in `shaders/ternary_row.singles.wgsl` and `ternary_tile.pairs.wgsl`, each with an octet.
-const SINGLES_WORKGROUP: u32 = 32;
+/// Invocations of a workgroup in `shaders/ternary_tile.pairs.wgsl`, each with an octet.
+const PAIRS_OCTETS: u32 = 32;
 
 fn dense(
     context: &Context,

@@ -6,7 +6,7 @@ use super::kernels::Constant;
 use super::linear::Epilogue;
 use super::recorder::Dispatch;
 use super::tensor::{GpuInput, GpuTensor};
-use super::variants::InputPreparation;
+use super::variants::{InputPreparation, WORKGROUP};
 use crate::model::LinearInput;
 use crate::quant::int4;
 use crate::quant::ternary::{CHUNK_COLS, COL_ALIGN};
@@ -48,9 +48,7 @@ fn prepare(context: &Context, input: &GpuInput, part: &'static str, padded: usiz
         other => parts.push(other),
     }
     let mut constants = preparation.constants();
-    // One token has a device for itself, several share it.
-    let workgroup = if input.source.tokens == 1 { WORKGROUP } else { SHARED_WORKGROUP };
-    constants.push(("WORKGROUP", Constant::Count(workgroup)));
+    constants.push(("WORKGROUP", Constant::Count(WORKGROUP)));
     let mut buffers = preparation.buffers();
     buffers.push((3, &out.buffer));
     context.dispatch(Dispatch {
@@ -62,9 +60,6 @@ fn prepare(context: &Context, input: &GpuInput, part: &'static str, padded: usiz
     out
 }
 
-/// Invocations that prepare a token, and where there are several.
-const WORKGROUP: u32 = 128;
-const SHARED_WORKGROUP: u32 = 64;
 /// Bytes of workgroup memory for an input that a product makes for itself, of the 16 KiB that WebGPU promises.
 const INLINE_BYTES: usize = 11 << 10;
 
