@@ -1,8 +1,8 @@
 // Normalises and turns a token's key head, and puts key and value into the cache,
 // `[positions, KV_HEADS, VECTOR]`: quads of dimensions, and where the format (kv.*.wgsl) has them, units.
 
-@group(0) @binding(4) var<storage, read_write> keys: array<Stored>;
-@group(0) @binding(5) var<storage, read_write> values: array<Stored>;
+@group(0) @binding(4) var<storage, read_write> keys: array<array<Stored, BLOCK_VECTORS>>;
+@group(0) @binding(5) var<storage, read_write> values: array<array<Stored, BLOCK_VECTORS>>;
 
 fn key_element(at: u32, dim: u32, inverse: f32, position: u32) -> f32 {
     if (dim >= HEAD_DIM) {
@@ -63,13 +63,15 @@ fn append(token: u32, kv_head: u32, local: u32, lanes: u32) {
     }
     let key_unit = unit_for(bitcast<f32>(atomicLoad(&largest_key)));
     let value_unit = unit_for(bitcast<f32>(atomicLoad(&largest_value)));
-    let at = (position * KV_HEADS + kv_head) * VECTOR;
+    let key_block = &keys[position / BLOCK];
+    let value_block = &values[position / BLOCK];
+    let at = (position % BLOCK * KV_HEADS + kv_head) * VECTOR;
     for (var quad = local; quad < QUADS; quad += lanes) {
-        keys[at + quad] = keep(key_quad(key, quad, inverse, position), key_unit);
-        values[at + quad] = keep(value_quad(value, quad), value_unit);
+        (*key_block)[at + quad] = keep(key_quad(key, quad, inverse, position), key_unit);
+        (*value_block)[at + quad] = keep(value_quad(value, quad), value_unit);
     }
     if (HAS_UNITS && local == 0u) {
-        keys[at + QUADS] = keep_unit(key_unit);
-        values[at + QUADS] = keep_unit(value_unit);
+        (*key_block)[at + QUADS] = keep_unit(key_unit);
+        (*value_block)[at + QUADS] = keep_unit(value_unit);
     }
 }

@@ -8,8 +8,8 @@ var<workgroup> found: array<vec2<u32>, WORKGROUP>;
 
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) local: u32) {
-    let share = (params.vocabulary + params.parts - 1u) / params.parts;
-    let end = min(params.vocabulary, (workgroup.x + 1u) * share);
+    let share = (VOCABULARY + params.parts - 1u) / params.parts;
+    let end = min(VOCABULARY, (workgroup.x + 1u) * share);
     var own = vec2(0u, NEVER);
     for (var id = workgroup.x * share + local; id < end; id += WORKGROUP) {
         let key = ordered(penalised(id));

@@ -25,6 +25,6 @@ fn main(@builtin(local_invocation_index) local: u32) {
             }
         }
         // Where no logit is a number, the first token stands in, as on the CPU.
-        finish(select(own.y, 0u, own.y >= params.vocabulary));
+        finish(select(own.y, 0u, own.y >= VOCABULARY));
     }
 }

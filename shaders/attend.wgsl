@@ -5,7 +5,7 @@
 // ROWS   a multiple of four
 // SPLIT  whether stretches are joined afterwards (source.partials.wgsl)
 
-const WORKGROUP = 64u;
+const WORKGROUP = BLOCK;
 const HIDDEN = -1e30;
 
 @group(0) @binding(6) var<storage, read_write> out: array<f32>;
@@ -77,16 +77,18 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
 
     for (var tile = first; tile < end; tile += WORKGROUP) {
         let position = tile + local;
-        let key = (min(position, end - 1u) * KV_HEADS + kv_head) * VECTOR;
+        let key_block = &keys[tile / BLOCK];
+        let value_block = &values[tile / BLOCK];
+        let key = (min(local, end - 1u - tile) * KV_HEADS + kv_head) * VECTOR;
         var key_unit = 1.0;
         if (HAS_UNITS) {
-            key_unit = kept_unit(keys[key + QUADS]);
-            value_units[local] = kept_unit(values[key + QUADS]);
+            key_unit = kept_unit((*key_block)[key + QUADS]);
+            value_units[local] = kept_unit((*value_block)[key + QUADS]);
         }
         for (var row = 0u; row < ROWS; row += 4u) {
             var four = vec4(0.0);
             for (var quad = 0u; quad < QUADS; quad++) {
-                let k = kept(keys[key + quad]);
+                let k = kept((*key_block)[key + quad]);
                 four += vec4(
                     dot(queries[row * QUADS + quad], k),
                     dot(queries[(row + 1u) * QUADS + quad], k),
@@ -132,14 +134,14 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         let count = min(end - tile, WORKGROUP);
         for (var item = local; item < ROWS * QUADS; item += WORKGROUP) {
             let row = item / QUADS;
-            var value = (tile * KV_HEADS + kv_head) * VECTOR + item % QUADS;
+            var value = kv_head * VECTOR + item % QUADS;
             var sum = sums[item] * correction[row];
             for (var i = 0u; i < count; i++) {
                 var weight = scores[row * WORKGROUP + i];
                 if (HAS_UNITS) {
                     weight *= value_units[i];
                 }
-                sum += kept(values[value]) * weight;
+                sum += kept((*value_block)[value]) * weight;
                 value += KV_HEADS * VECTOR;
             }
             sums[item] = sum;

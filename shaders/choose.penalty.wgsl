@@ -1,11 +1,11 @@
 // The repetition penalty (https://arxiv.org/abs/1909.05858) on logits as they are read.
+//
+// VOCABULARY  how many there are
+// PENALTY     whether there is a penalty
 
 const NEVER = 0xffffffffu;
 
 struct Params {
-    vocabulary: u32,
-    /// First logit.
-    logits: u32,
     penalty: f32,
     inverse_temperature: f32,
     /// Most tokens kept; 0 keeps all.
@@ -16,19 +16,16 @@ struct Params {
     tokens: u32,
     /// Workgroups that share the vocabulary.
     parts: u32,
-    unused0: u32,
-    unused1: u32,
-    unused2: u32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> logits: array<f32>;
+@group(0) @binding(1) var<storage, read> logits: array<f32, VOCABULARY>;
 /// A bit for each token that was said.
-@group(0) @binding(2) var<storage, read_write> said: array<u32>;
+@group(0) @binding(2) var<storage, read_write> said: array<u32, (VOCABULARY + 31u) / 32u>;
 
 fn penalised(id: u32) -> f32 {
-    let logit = logits[params.logits + id];
-    if (params.penalty == 1.0 || ((said[id / 32u] >> (id % 32u)) & 1u) == 0u) {
+    let logit = logits[id];
+    if (!PENALTY || ((said[id / 32u] >> (id % 32u)) & 1u) == 0u) {
         return logit;
     }
     return select(logit * params.penalty, logit / params.penalty, logit > 0.0);

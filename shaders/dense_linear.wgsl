@@ -3,16 +3,14 @@
 //
 // TOKENS    tokens that a team multiplies with the rows it has unpacked: 1 or 4
 // EPILOGUE  0: store · 1: add to what is there
+// VECTORS   `vec4`s of a row
+// X_QUADS   `vec4`s of a token's activations, zeros at the end included
 
 const NONE = 0xffffffffu;
 
 struct Params {
-    /// `vec4`s of a row.
-    vectors: u32,
     rows: u32,
     tokens: u32,
-    /// `vec4`s of a token's activations, zeros at the end included.
-    x_stride: u32,
     /// First `vec4` of the scales of rows, or NONE.
     scales: u32,
     /// Where the first row's result of the first token goes, and how far apart tokens are.
@@ -20,12 +18,16 @@ struct Params {
     out_stride: u32,
     /// First `vec4` of the steps of groups, where the encoding has them.
     steps: u32,
+    unused0: u32,
+    unused1: u32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> weights: array<vec4<u32>>;
-@group(0) @binding(2) var<storage, read> x: array<vec4<f32>>;
+/// Rows of known length, for pointers: see ternary_linear.wgsl.
+@group(0) @binding(1) var<storage, read> weights: array<array<vec4<u32>, VECTORS>>;
 @group(0) @binding(3) var<storage, read_write> out: array<f32>;
+/// The buffer of the rows, which scales and steps share with them.
+@group(0) @binding(4) var<storage, read> extras: array<vec4<u32>>;
 
 fn dot_of(w: Unpacked, x: Unpacked) -> f32 {
     var sum = dot(w.quad0, x.quad0);
@@ -42,20 +44,20 @@ fn dot_of(w: Unpacked, x: Unpacked) -> f32 {
 }
 
 fn activations(token: u32, vector: u32) -> Unpacked {
-    let at = token * params.x_stride + vector * (PER_VECTOR / 4u);
-    var quads = four_quads(x[at], ZERO, ZERO, ZERO);
+    let at = vector * (PER_VECTOR / 4u);
+    var quads = four_quads(x_quad(token, at) * UNITS, ZERO, ZERO, ZERO);
     if (PER_VECTOR > 4u) {
-        quads.quad1 = x[at + 1u];
+        quads.quad1 = x_quad(token, at + 1u) * UNITS;
     }
     if (PER_VECTOR > 8u) {
-        quads.quad2 = x[at + 2u];
-        quads.quad3 = x[at + 3u];
+        quads.quad2 = x_quad(token, at + 2u) * UNITS;
+        quads.quad3 = x_quad(token, at + 3u) * UNITS;
     }
     if (PER_VECTOR > 16u) {
-        quads.quad4 = x[at + 4u];
-        quads.quad5 = x[at + 5u];
-        quads.quad6 = x[at + 6u];
-        quads.quad7 = x[at + 7u];
+        quads.quad4 = x_quad(token, at + 4u) * UNITS;
+        quads.quad5 = x_quad(token, at + 5u) * UNITS;
+        quads.quad6 = x_quad(token, at + 6u) * UNITS;
+        quads.quad7 = x_quad(token, at + 7u) * UNITS;
     }
     return quads;
 }
@@ -70,7 +72,7 @@ fn put(token: u32, row: u32, sums: vec4<f32>) {
     }
     var values = sums;
     if (params.scales != NONE) {
-        values *= bitcast<vec4<f32>>(weights[params.scales + row / 4u]);
+        values *= bitcast<vec4<f32>>(extras[params.scales + row / 4u]);
     }
     let at = params.out + token * params.out_stride + row;
     for (var i = 0u; i < min(params.rows - row, 4u); i++) {
@@ -90,22 +92,25 @@ fn run(team: Team, teams: u32, tile: u32) {
         let place = round * teams + team.index;
         let row = 4u * min(place, groups - 1u);
         let last = params.rows - 1u;
-        let row0 = row * params.vectors;
-        let row1 = min(row + 1u, last) * params.vectors;
-        let row2 = min(row + 2u, last) * params.vectors;
-        let row3 = min(row + 3u, last) * params.vectors;
+        let row1 = min(row + 1u, last);
+        let row2 = min(row + 2u, last);
+        let row3 = min(row + 3u, last);
+        let weights0 = &weights[row];
+        let weights1 = &weights[row1];
+        let weights2 = &weights[row2];
+        let weights3 = &weights[row3];
         var sums0 = vec4(0.0);
         var sums1 = vec4(0.0);
         var sums2 = vec4(0.0);
         var sums3 = vec4(0.0);
-        for (var vector = team.lane; vector < params.vectors; vector += team.lanes) {
-            let w0 = unpack(weights[row0 + vector]);
-            let w1 = unpack(weights[row1 + vector]);
-            let w2 = unpack(weights[row2 + vector]);
-            let w3 = unpack(weights[row3 + vector]);
+        for (var vector = team.lane; vector < VECTORS; vector += team.lanes) {
+            let w0 = unpack((*weights0)[vector]);
+            let w1 = unpack((*weights1)[vector]);
+            let w2 = unpack((*weights2)[vector]);
+            let w3 = unpack((*weights3)[vector]);
             let steps = vec4(
-                step_of(row0 + vector), step_of(row1 + vector),
-                step_of(row2 + vector), step_of(row3 + vector),
+                step_of(row * VECTORS + vector), step_of(row1 * VECTORS + vector),
+                step_of(row2 * VECTORS + vector), step_of(row3 * VECTORS + vector),
             );
             sums0 += steps * four_dots(w0, w1, w2, w3, activations(token, vector));
             if (TOKENS > 1u) {

@@ -185,13 +185,13 @@ fn top_p_threshold(local: u32, kept: Threshold, before: u32, sum: f32) -> Thresh
 
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(local_invocation_index) local: u32) {
-    let share = (params.vocabulary + WORKGROUP - 1u) / WORKGROUP;
-    first_id = min(params.vocabulary, local * share);
-    end_id = min(params.vocabulary, first_id + share);
+    let share = (VOCABULARY + WORKGROUP - 1u) / WORKGROUP;
+    first_id = min(VOCABULARY, local * share);
+    end_id = min(VOCABULARY, first_id + share);
     greatest = greatest_logit(local);
 
     var threshold = Threshold(0u, NEVER);
-    if (params.top_k > 0u && params.top_k < params.vocabulary) {
+    if (params.top_k > 0u && params.top_k < VOCABULARY) {
         threshold = top_k_threshold(local);
     }
     var before = 0u;
@@ -234,7 +234,7 @@ fn main(@builtin(local_invocation_index) local: u32) {
     if (local == drawer) {
         var left = drawn - below;
         var equals = before;
-        var chosen = min(first_id, params.vocabulary - 1u);
+        var chosen = min(first_id, VOCABULARY - 1u);
         for (var id = first_id; id < end_id && left >= 0.0; id++) {
             let logit = penalised(id);
             let key = ordered(logit);

@@ -20,6 +20,8 @@ struct Params {
 /// The position of the first token, then the ids.
 @group(0) @binding(2) var<storage, read> input: array<u32>;
 @group(0) @binding(3) var<storage, read_write> out: array<f32>;
+/// The buffer of the rows, which scales and steps share with them.
+@group(0) @binding(4) var<storage, read> extras: array<vec4<u32>>;
 
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(global_invocation_id) id: vec3<u32>) {
@@ -32,25 +34,26 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(global_invocation_
     let place = row - params.first_row;
     var scale = 1.0;
     if (params.scales != NONE) {
-        scale = bitcast<f32>(weights[params.scales + place / 4u][place % 4u]);
+        scale = bitcast<f32>(extras[params.scales + place / 4u][place % 4u]);
     }
     let at = place * params.vectors + vector;
     scale *= step_of(at);
     let values = unpack(weights[at]);
+    let units = scale * UNITS;
     let column = vector * PER_VECTOR;
-    put(token, column, values.quad0 * scale);
+    put(token, column, values.quad0 * units);
     if (PER_VECTOR > 4u) {
-        put(token, column + 4u, values.quad1 * scale);
+        put(token, column + 4u, values.quad1 * units);
     }
     if (PER_VECTOR > 8u) {
-        put(token, column + 8u, values.quad2 * scale);
-        put(token, column + 12u, values.quad3 * scale);
+        put(token, column + 8u, values.quad2 * units);
+        put(token, column + 12u, values.quad3 * units);
     }
     if (PER_VECTOR > 16u) {
-        put(token, column + 16u, values.quad4 * scale);
-        put(token, column + 20u, values.quad5 * scale);
-        put(token, column + 24u, values.quad6 * scale);
-        put(token, column + 28u, values.quad7 * scale);
+        put(token, column + 16u, values.quad4 * units);
+        put(token, column + 20u, values.quad5 * units);
+        put(token, column + 24u, values.quad6 * units);
+        put(token, column + 28u, values.quad7 * units);
     }
 }
 

@@ -7,6 +7,10 @@
 const HALF = HEAD_DIM / 2u;
 const QUADS = (HEAD_DIM + 3u) / 4u;
 const GROUP = HEADS / KV_HEADS;
+/// Positions of a block of keys or values, which lie `[positions, KV_HEADS, VECTOR]`: kernels take blocks by pointer, as
+/// in ternary_linear.wgsl.
+const BLOCK = 64u;
+const BLOCK_VECTORS = BLOCK * KV_HEADS * VECTOR;
 
 struct Params {
     /// First elements of the queries, keys and values of the step, `[tokens, heads, HEAD_DIM]` each.

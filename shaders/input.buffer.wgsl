@@ -1,14 +1,13 @@
-// The input of a ternary linear, made before (quantize.store.wgsl).
+// The input of a ternary linear of one token, made before (quantize.store.wgsl).
 
-@group(0) @binding(2) var<storage, read> x: array<vec4<u32>>;
+@group(0) @binding(2) var<storage, read> input: array<array<vec4<u32>, CHUNKS>, 1u + PLANES>;
 
-fn input_at(at: u32) -> vec4<u32> {
-    return x[at];
+fn input_facts(token: u32) -> vec4<u32> {
+    return input[0][0];
 }
 
-/// One word of `input_at(at)`, without the others.
-fn input_word(at: u32, word: u32) -> u32 {
-    return x[at][word];
+fn input_chunk(plane: u32, chunk: u32) -> vec4<u32> {
+    return input[1u + plane][chunk];
 }
 
 fn prepare_input(local: u32) {

@@ -1,5 +1,5 @@
 // Activations that go on without a norm.
 
-fn norm_weight(column: u32) -> f32 {
-    return 1.0;
+fn norm_quad(column: u32) -> vec4<f32> {
+    return vec4(1.0);
 }

@@ -1,7 +1,8 @@
 // The weights of an RMSNorm.
 
-@group(0) @binding(7) var<storage, read> norm: array<f32>;
+@group(0) @binding(7) var<storage, read> norm: array<f32, WIDTH>;
 
-fn norm_weight(column: u32) -> f32 {
-    return norm[column];
+/// Of four consecutive columns; those beyond the last are never used.
+fn norm_quad(column: u32) -> vec4<f32> {
+    return vec4(norm[column], norm[column + 1u], norm[column + 2u], norm[column + 3u]);
 }

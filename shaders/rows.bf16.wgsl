@@ -1,6 +1,7 @@
 // Dense rows of bfloat16: a `vec4` of a row is eight elements.
 
 const PER_VECTOR = 8u;
+const UNITS = ONE;
 
 fn singles(low_high: vec2<u32>) -> vec4<f32> {
     let high = low_high & vec2(0xffff0000u);

@@ -1,6 +1,7 @@
 // Dense rows of halves: a `vec4` of a row is eight elements.
 
 const PER_VECTOR = 8u;
+const UNITS = ONE;
 
 fn unpack(packed: vec4<u32>) -> Unpacked {
     return four_quads(

@@ -1,6 +1,7 @@
 // Dense rows of `f32`: a `vec4` of a row is four elements.
 
 const PER_VECTOR = 4u;
+const UNITS = ONE;
 
 fn unpack(packed: vec4<u32>) -> Unpacked {
     return four_quads(bitcast<vec4<f32>>(packed), ZERO, ZERO, ZERO);

@@ -2,6 +2,7 @@
 // are in units of 2⁻²⁸: codes are brought to the top of a word, where the 8 that stands for zero is the sign.
 
 const PER_VECTOR = 32u;
+const UNITS = ONE;
 const LOW_TO_TOP = vec4(0x10000000u, 0x100000u, 0x1000u, 0x10u);
 const HIGH_TO_TOP = vec4(0x1000000u, 0x10000u, 0x100u, 1u);
 
@@ -22,6 +23,6 @@ fn unpack(packed: vec4<u32>) -> Unpacked {
 
 /// The step of the group at `place`, counted in `vec4`s of codes: a signed byte, and the units of elements.
 fn step_of(place: u32) -> f32 {
-    let word = weights[params.steps + place / 16u][place / 4u % 4u];
+    let word = extras[params.steps + place / 16u][place / 4u % 4u];
     return f32(bitcast<i32>(word << (24u - 8u * (place % 4u))) >> 24u) * 0x1p-28f;
 }

@@ -1,11 +1,15 @@
-// Rows of signed bytes: a `vec4` of a row is sixteen elements, in units of 2⁻²⁴: bytes are brought to the top of a
-// word without shifts, for which software adapters take vectors apart.
+// Rows of signed bytes: a `vec4` of a row is sixteen elements. Bytes become singles where they are in their word:
+// software adapters take vectors apart to shift them, and multiply integers slowly.
 
 const PER_VECTOR = 16u;
+const UNITS = vec4(1.0, 0x1p-8f, 0x1p-16f, 0x1p-24f);
+const BYTES = vec4(0xffu, 0xff00u, 0xff0000u, 0xff000000u);
+/// What all but the topmost byte, which meets the sign of a word, are made positive by.
+const SIGNS = 0x808080u;
+const ADDED = vec4(128.0, 32768.0, 8388608.0, 0.0);
 
 fn signed_bytes(packed: u32) -> vec4<f32> {
-    let tops = vec4(packed) * vec4(0x1000000u, 0x10000u, 0x100u, 1u);
-    return vec4<f32>(bitcast<vec4<i32>>(tops & vec4(0xff000000u)));
+    return vec4<f32>(bitcast<vec4<i32>>(vec4(packed ^ SIGNS) & BYTES)) - ADDED;
 }
 
 fn unpack(packed: vec4<u32>) -> Unpacked {
@@ -15,5 +19,5 @@ fn unpack(packed: vec4<u32>) -> Unpacked {
 }
 
 fn step_of(place: u32) -> f32 {
-    return 0x1p-24f;
+    return 1.0;
 }

@@ -12,6 +12,7 @@ const ROW2 = vec4(0x30u, 0x3000u, 0x300000u, 0x30000000u);
 const ROW3 = vec4(0xc0u, 0xc000u, 0xc00000u, 0xc0000000u);
 /// Brings each byte of a word to its top.
 const TO_TOP = vec4(0x1000000u, 0x10000u, 0x100u, 1u);
+/// Of [`byte_tops`], divided by what a column's codes are worth.
 const COLUMN_UNITS = vec4(0x1p-24f, 0x1p-32f, 0x1p-40f, 0x1p-48f);
 /// What makes bytes of [`input_singles`] whole again.
 const WHOLE = vec4(1.0, 256.0, 65536.0, 16777216.0);
@@ -27,9 +28,14 @@ fn last_row_singles(word: u32) -> vec4<f32> {
     return vec4(vec3<f32>(bitcast<vec3<i32>>(codes.xyz)), f32(codes.w));
 }
 
+/// Four signed bytes, each times 2²⁴.
+fn byte_tops(word: u32) -> vec4<f32> {
+    return vec4<f32>(bitcast<vec4<i32>>((vec4(word) * TO_TOP) & vec4(0xff000000u)));
+}
+
 /// Four signed bytes, each divided by what its column's codes are worth.
 fn input_singles(word: u32) -> vec4<f32> {
-    return vec4<f32>(bitcast<vec4<i32>>((vec4(word) * TO_TOP) & vec4(0xff000000u))) * COLUMN_UNITS;
+    return byte_tops(word) * COLUMN_UNITS;
 }
 
 /// Codes of a word of eight rows.

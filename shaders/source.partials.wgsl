@@ -1,8 +1,10 @@
 // What attention left over SPLITS stretches of the context: weighted sums of values, `[heads, splits, head_dim]`
 // a token, then each one's greatest score and sum of weights.
 
+@group(0) @binding(6) var<storage, read> source: array<f32>;
+
 fn load(token: u32, column: u32) -> f32 {
-    let heads = preparation.width / HEAD_DIM;
+    let heads = WIDTH / HEAD_DIM;
     let head = token * heads + column / HEAD_DIM;
     let stats = preparation.stats + 2u * head * preparation.splits;
     var greatest = source[stats];
@@ -18,4 +20,13 @@ fn load(token: u32, column: u32) -> f32 {
         value += factor * source[at];
     }
     return value / sum;
+}
+
+/// Four consecutive columns, zeros beyond the last.
+fn load_quad(token: u32, column: u32) -> vec4<f32> {
+    var quad = vec4(0.0);
+    for (var i = 0u; i < min(4u, WIDTH - column); i++) {
+        quad[i] = load(token, column + i);
+    }
+    return quad;
 }

@@ -2,21 +2,27 @@
 // are 16 columns of eight rows, and one of activations serves all eight. A code is weight + 1, so that
 // `Σ weight · x = Σ code · x − Σ x`.
 //
-// The input (input.*.wgsl) is a `vec4` for each token (what one unit is worth, the sums of its planes), then
-// `[tokens, planes, chunks]`.
+// The input is `[tokens, planes, CHUNKS]`, a vector of chunks for each plane, after as many whole vectors as hold a
+// `vec4` for each token: what one unit is worth, the sums of its planes.
 //
+// Codes and inputs are arrays of arrays of known length, of which each kernel takes what it is at work on by pointer:
+// software adapters ask for the length of an array without one, and divide by its stride, wherever they read it.
+//
+// CHUNKS   chunks of 16 columns, padded to whole streams
 // PLANES   1: int8 activations · 3: 24-bit fixed point in three signed digits, the highest first
 // EPILOGUE 0: store · 1: add to what is there · 2, 3: `act(gate) · up` with squared ReLU, SiLU
 
 const STREAMS = 4u;
+/// `vec4`s of codes of an octet of rows in a stream: two for a chunk.
+const RUN = CHUNKS / 2u;
 const SLAB_OCTETS = 16u;
 const DIGITS = 0x03030303u;
 const NONE = 0xffffffffu;
 
 /// One of the matrices that a dispatch multiplies.
 struct Segment {
-    /// First `vec4` of the codes.
-    weights: u32,
+    /// First run of the codes.
+    codes: u32,
     /// First `vec4` of row or group scales, or NONE.
     scales: u32,
     rows: u32,
@@ -33,35 +39,18 @@ struct Segment {
 }
 
 struct Params {
-    /// Chunks of 16 columns, padded to whole streams, and those that are not all padding.
-    chunks: u32,
+    /// Chunks that are not all padding.
     filled_chunks: u32,
     tokens: u32,
     octets: u32,
     segments: u32,
-    unused0: u32,
-    unused1: u32,
-    unused2: u32,
     segment: array<Segment, 3>,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> weights: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read_write> out: array<f32>;
-
-/// A chunk of 16 columns of a token's activations, digit by digit.
-struct Planes {
-    high: vec4<u32>,
-    middle: vec4<u32>,
-    low: vec4<u32>,
-}
-
-/// Integer products of eight rows with one token, digit by digit.
-struct Sums {
-    lo0: vec4<i32>, hi0: vec4<i32>,
-    lo1: vec4<i32>, hi1: vec4<i32>,
-    lo2: vec4<i32>, hi2: vec4<i32>,
-}
+/// The buffer of the codes, which scales share with them.
+@group(0) @binding(4) var<storage, read> scales: array<vec4<f32>>;
 
 /// Results of eight rows.
 struct Values {
@@ -69,7 +58,7 @@ struct Values {
     hi: vec4<f32>,
 }
 
-/// Where the first stream of an octet begins, and how far apart streams are.
+/// The run of an octet in the first stream, and how far apart streams are.
 struct Place {
     first: u32,
     stride: u32,
@@ -79,20 +68,12 @@ fn octet_place(segment: Segment, octet: u32) -> Place {
     let octets = (segment.rows + 7u) / 8u;
     let slab = octet / SLAB_OCTETS;
     let in_slab = min(SLAB_OCTETS, octets - slab * SLAB_OCTETS);
-    let first = segment.weights + slab * SLAB_OCTETS * 2u * params.chunks
-        + (octet % SLAB_OCTETS) * params.chunks / 2u;
-    return Place(first, in_slab * params.chunks / 2u);
+    return Place(segment.codes + slab * SLAB_OCTETS * STREAMS + octet % SLAB_OCTETS, in_slab);
 }
 
-fn planes_at(token: u32, chunk: u32) -> Planes {
-    let at = params.tokens + token * PLANES * params.chunks + chunk;
-    var planes = Planes();
-    planes.high = input_at(at);
-    if (PLANES == 3u) {
-        planes.middle = input_at(at + params.chunks);
-        planes.low = input_at(at + 2u * params.chunks);
-    }
-    return planes;
+/// Vectors of the input that hold facts.
+fn first_vector() -> u32 {
+    return (params.tokens + CHUNKS - 1u) / CHUNKS;
 }
 
 /// What one unit of a token is worth, and the sums of its planes.
@@ -102,7 +83,7 @@ struct Facts {
 }
 
 fn facts_of(token: u32) -> Facts {
-    let words = input_at(token);
+    let words = input_facts(token);
     return Facts(bitcast<f32>(words.x), bitcast<vec3<i32>>(words.yzw));
 }
 
@@ -126,7 +107,7 @@ fn row_scales(segment: Segment, octet: u32, is_grouped: bool) -> Values {
         return Values(vec4(segment.scale), vec4(segment.scale));
     }
     let at = segment.scales + 2u * octet;
-    return Values(bitcast<vec4<f32>>(weights[at]), bitcast<vec4<f32>>(weights[at + 1u]));
+    return Values(scales[at], scales[at + 1u]);
 }
 
 /// Results of a token's sums. Products are rounded in the same order in every kernel: the quantiser of the next
@@ -142,7 +123,16 @@ fn finished(sums: Values, scales: Values, unit: f32) -> Values {
 fn group_scales(segment: Segment, octet: u32, chunk: u32) -> Values {
     let groups = (params.filled_chunks + segment.group - 1u) / segment.group;
     let at = segment.scales + 2u * (octet * groups + chunk / segment.group);
-    return Values(bitcast<vec4<f32>>(weights[at]), bitcast<vec4<f32>>(weights[at + 1u]));
+    return Values(scales[at], scales[at + 1u]);
+}
+
+/// Whether a group of columns that share a scale ends before `chunk`.
+fn ends_group(segment: Segment, chunk: u32) -> bool {
+    return chunk <= params.filled_chunks && (chunk % segment.group == 0u || chunk == params.filled_chunks);
+}
+
+fn add_scaled(values: Values, sums: Values, scales: Values) -> Values {
+    return Values(values.lo + sums.lo * scales.lo, values.hi + sums.hi * scales.hi);
 }
 
 fn activate(gate: vec4<f32>) -> vec4<f32> {

@@ -6,11 +6,10 @@ fn product(segment: Segment, octet: u32, team: Team) -> Values {
     let place = octet_place(segment, octet);
     var walk = Walk(place.first, team.lane);
     for (var chunk = team.lane; chunk < params.filled_chunks; chunk += team.lanes) {
-        let at = code_place(&walk, place, team.lanes);
-        let x = planes_at(0u, chunk);
+        let x = planes_at(chunk);
         // With a value: in a loop, Chromium leaves a variable without one as it was.
         var partial = Partial();
-        add_chunk(&partial, weights[at], weights[at + 1u], x);
+        add_chunk(&partial, next_codes(&walk, place, team.lanes), x);
         let sums = sums_of(partial);
         let total = chunk_sum(x.high);
         var lo = sums.lo0 - total;

@@ -1,5 +1,14 @@
 // Ternary products of one token: teams (team.*.wgsl) divide the octets of rows. There is one tile of tokens.
 
+@group(0) @binding(1) var<storage, read> codes: array<array<vec4<u32>, RUN>>;
+
+/// Integer products of eight rows with one token, digit by digit.
+struct Sums {
+    lo0: vec4<i32>, hi0: vec4<i32>,
+    lo1: vec4<i32>, hi1: vec4<i32>,
+    lo2: vec4<i32>, hi2: vec4<i32>,
+}
+
 /// Computes the team's share of the rows, one of `teams`.
 fn run(team: Team, teams: u32, tile: u32) {
     let rounds = (params.octets + teams - 1u) / teams;
@@ -22,17 +31,22 @@ fn run(team: Team, teams: u32, tile: u32) {
 
 /// Where a lane's next chunk of codes lies: it walks the streams of an octet in steps of the team's width.
 struct Walk {
-    stream: u32,
+    run: u32,
     step: u32,
 }
 
-fn code_place(walk: ptr<function, Walk>, place: Place, lanes: u32) -> u32 {
-    let per_stream = params.chunks / STREAMS;
-    while ((*walk).step >= per_stream) {
-        (*walk).step -= per_stream;
-        (*walk).stream += place.stride;
+/// The codes of the next chunk: of the first four rows, and of the others.
+struct ChunkCodes {
+    lo: vec4<u32>,
+    hi: vec4<u32>,
+}
+
+fn next_codes(walk: ptr<function, Walk>, place: Place, lanes: u32) -> ChunkCodes {
+    while ((*walk).step >= RUN / 2u) {
+        (*walk).step -= RUN / 2u;
+        (*walk).run += place.stride;
     }
-    let at = (*walk).stream + 2u * (*walk).step;
+    let at = 2u * (*walk).step;
     (*walk).step += lanes;
-    return at;
+    return ChunkCodes(codes[(*walk).run][at], codes[(*walk).run][at + 1u]);
 }

@@ -4,9 +4,8 @@ fn product(segment: Segment, octet: u32, team: Team) -> Values {
     var partial = Partial();
     let place = octet_place(segment, octet);
     var walk = Walk(place.first, team.lane);
-    for (var chunk = team.lane; chunk < params.chunks; chunk += team.lanes) {
-        let at = code_place(&walk, place, team.lanes);
-        add_chunk(&partial, weights[at], weights[at + 1u], planes_at(0u, chunk));
+    for (var chunk = team.lane; chunk < CHUNKS; chunk += team.lanes) {
+        add_chunk(&partial, next_codes(&walk, place, team.lanes), planes_at(chunk));
     }
     let sums = sums_of(partial);
     let facts = facts_of(0u);

@@ -5,6 +5,9 @@
 // OWN      vectors of an invocation, a multiple of PLANES
 // GROUPED  whether every `segment.group` chunks of columns have a scale of their own
 
+@group(0) @binding(1) var<storage, read> codes: array<array<vec4<u32>, RUN>>;
+@group(0) @binding(2) var<storage, read> inputs: array<array<vec4<u32>, CHUNKS>>;
+
 const WORKGROUP = 64u;
 const TILE_OCTETS = 8u;
 /// Invocations that share an octet.
@@ -34,8 +37,8 @@ fn integer_dot(w: vec4<u32>, x: vec4<u32>) -> i32 {
 }
 
 /// Codes 0…3 as the signed bytes −1…2.
-fn weights_of(codes: vec4<u32>) -> vec4<u32> {
-    return ((codes & vec4(DIGITS)) + vec4(0x7f7f7f7fu)) ^ vec4(0x80808080u);
+fn weights_of(packed: vec4<u32>) -> vec4<u32> {
+    return ((packed & vec4(DIGITS)) + vec4(0x7f7f7f7fu)) ^ vec4(0x80808080u);
 }
 
 /// `second` is 1 for the other product of a gate.
@@ -45,23 +48,23 @@ fn load_weights(first_octet: u32, second: u32, chunk: u32, local: u32) {
     let place = octet_place(segment, octet - segment.first_octet);
     let own_chunk = local % 8u / 2u;
     let half = local % 2u;
-    let per_stream = params.chunks / STREAMS;
     let column = chunk + own_chunk;
-    let codes = weights[place.first + column / per_stream * place.stride + 2u * (column % per_stream) + half];
+    let run = place.first + column / (RUN / 2u) * place.stride;
+    let packed = codes[run][2u * (column % (RUN / 2u)) + half];
     let at = (own_chunk * 8u + 4u * half) * TILE_OCTETS + local / 8u;
-    tile_weights[at] = weights_of(codes);
-    tile_weights[at + TILE_OCTETS] = weights_of(codes >> vec4(2u));
-    tile_weights[at + 2u * TILE_OCTETS] = weights_of(codes >> vec4(4u));
-    tile_weights[at + 3u * TILE_OCTETS] = weights_of(codes >> vec4(6u));
+    tile_weights[at] = weights_of(packed);
+    tile_weights[at + TILE_OCTETS] = weights_of(packed >> vec4(2u));
+    tile_weights[at + 2u * TILE_OCTETS] = weights_of(packed >> vec4(4u));
+    tile_weights[at + 3u * TILE_OCTETS] = weights_of(packed >> vec4(6u));
 }
 
 fn load_inputs(first_token: u32, chunk: u32, local: u32) {
-    let first = params.tokens + first_token * PLANES * params.chunks + chunk;
+    let first = first_vector() + first_token * PLANES;
     for (var item = local; item < STEP * VECTORS; item += WORKGROUP) {
         let vector = item / STEP;
         let own_chunk = item % STEP;
         let at = (own_chunk * OWN + vector % OWN) * SHARES + vector / OWN;
-        tile_inputs[at] = input_at(first + vector * params.chunks + own_chunk);
+        tile_inputs[at] = inputs[first + vector][chunk + own_chunk];
     }
 }
 
@@ -108,15 +111,14 @@ fn product(first_octet: u32, second: u32, first_token: u32, local: u32) -> TileV
     let octet = min(first_octet + local % TILE_OCTETS, params.octets - 1u);
     let segment = params.segment[segment_index(octet) + second];
     let own_octet = octet - segment.first_octet;
-    for (var chunk = 0u; chunk < params.chunks; chunk += STEP) {
+    for (var chunk = 0u; chunk < CHUNKS; chunk += STEP) {
         load_weights(first_octet, second, chunk, local);
         load_inputs(first_token, chunk, local);
         workgroupBarrier();
         for (var own_chunk = 0u; own_chunk < STEP; own_chunk++) {
             multiply(&sums, own_chunk, local % TILE_OCTETS, local / TILE_OCTETS);
             let next = chunk + own_chunk + 1u;
-            if (GROUPED && next <= params.filled_chunks
-                && (next % segment.group == 0u || next == params.filled_chunks)) {
+            if (GROUPED && ends_group(segment, next)) {
                 settle(&values, &sums, group_scales(segment, own_octet, next - 1u));
             }
         }

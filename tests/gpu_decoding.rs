@@ -21,7 +21,7 @@ const VOCABULARY: usize = 5003;
 /// Below this margin between the two best logits another rounding may pick the other token.
 const CLEAR_MARGIN: f32 = 0.05;
 /// The same where inputs are rounded to int8: one that lies between two codes falls either way, and moves logits by
-/// so much.
+/// so much (docs/decisions/webgpu.md, "Which codes agree").
 const CLEAR_MARGIN_OF_INT8: f32 = 0.2;
 /// Tokens of a long text.
 const LONG_TEXT: u32 = 200;

@@ -17,11 +17,22 @@ use sterna::quant::{DenseEncoding, DenseMatrix, Matrix, Scales, TernaryMatrix};
 /// wrong where a native one does not.
 const IN_BROWSER: bool = cfg!(target_arch = "wasm32");
 
-/// `(rows, cols)`: slab, group and chunk borders, and the odd sizes beside them.
+/// `(rows, cols)`: slab, group and chunk borders, the odd sizes beside them, and more columns than singles sum exactly.
 const SHAPES: &[(usize, usize)] = if IN_BROWSER {
     &[(3, 5), (129, 320), (17, 6912)]
 } else {
-    &[(1, 1), (3, 5), (9, 65), (127, 63), (129, 320), (136, 100), (256, 864), (300, 1408), (17, 6912)]
+    &[
+        (1, 1),
+        (3, 5),
+        (9, 65),
+        (127, 63),
+        (129, 320),
+        (136, 100),
+        (256, 864),
+        (300, 1408),
+        (17, 6912),
+        (9, 40_100),
+    ]
 };
 
 /// `(heads, kv_heads, head_dim)`
@@ -251,13 +262,34 @@ gpu_test! {
     async fn attention_agrees_with_the_cpu() {
         let Some(gpu) = open().await else { return };
         for &heads in HEADS {
-            check_attention(&gpu, heads, KvFormat::F32, false, 1e-5).await;
+            check_attention(&gpu, heads, STEPS, KvFormat::F32, false, 1e-5).await;
         }
-        check_attention(&gpu, (4, 2, 32), KvFormat::F32, true, 1e-5).await;
-        check_attention(&gpu, (4, 2, 32), KvFormat::F16, false, 2e-3).await;
+        check_attention(&gpu, (4, 2, 32), STEPS, KvFormat::F32, true, 1e-5).await;
+        check_attention(&gpu, (4, 2, 32), STEPS, KvFormat::F16, false, 2e-3).await;
         // A code that falls the other way where two devices round differently is a 127th of its vector's largest.
-        check_attention(&gpu, (4, 2, 32), KvFormat::Q8, true, 2e-3).await;
-        check_attention(&gpu, (3, 3, 6), KvFormat::Q8, false, 2e-3).await;
+        check_attention(&gpu, (4, 2, 32), STEPS, KvFormat::Q8, true, 2e-3).await;
+        check_attention(&gpu, (3, 3, 6), STEPS, KvFormat::Q8, false, 2e-3).await;
+    }
+
+    async fn attention_reaches_over_long_contexts() {
+        let Some(gpu) = open().await else { return };
+        let steps: &[usize] = if IN_BROWSER { &[900, 200, 1] } else { &[1024, 1024, 1024, 1020, 1, 4, 1, 700, 1] };
+        check_attention(&gpu, (2, 1, 8), steps, KvFormat::F32, false, 1e-5).await;
+    }
+
+    async fn a_cache_that_no_binding_holds_is_refused() {
+        let Some(gpu) = open().await else { return };
+        let (heads, head_dim) = (1024, 256);
+        let width = heads * head_dim;
+        let shape = CacheShape { layers: 1, kv_heads: heads, head_dim, format: KvFormat::F32 };
+        let mut cache = gpu.new_cache(shape).unwrap();
+        let values = vec![0.0; width];
+        let [query, key, value] = gpu.tensors([(width, &values), (width, &values), (width, &values)]);
+        let angles = gpu.angles(&RopeFrequencies::new(&rope_config(head_dim)).unwrap(), 0..1);
+        let input =
+            AttentionInput { layer: 0, query, key, value, query_norm: None, key_norm: None, norm_eps: 1e-6 };
+        let error = gpu.attend(input, &angles, &mut cache).err().unwrap();
+        assert_eq!(error.code(), "out_of_memory");
     }
 }
 
@@ -272,10 +304,14 @@ fn identity(rows: usize, cols: usize) -> Matrix {
     Matrix::Dense(matrix)
 }
 
-/// Attention over caches that are filled in chunks and one by one, up to several stretches.
+/// Tokens of the steps that fill a cache: in chunks and one by one, up to several stretches.
+const STEPS: &[usize] = &[1, 3, 60, 1, 200, 40, 1, 1, 300, 1];
+
+/// Attention over caches that are filled in `steps`.
 async fn check_attention(
     gpu: &Gpu,
     (heads, kv_heads, head_dim): (usize, usize, usize),
+    steps: &[usize],
     format: KvFormat,
     has_norms: bool,
     tolerance: f32,
@@ -288,7 +324,7 @@ async fn check_attention(
     let cpu_norms = [query_norm, key_norm].map(|norm| Cpu::default().upload_vector(norm).unwrap());
     let cpu = Cpu::default();
     let (mut ours, mut theirs) = (gpu.new_cache(shape).unwrap(), cpu.new_cache(shape).unwrap());
-    for tokens in [1, 3, 60, 1, 200, 40, 1, 1, 300, 1] {
+    for &tokens in steps {
         let start = ours.len();
         let [query, key, value] = [heads, kv_heads, kv_heads]
             .map(|heads| CpuTensor::from_data(heads * head_dim, random.floats(tokens * heads * head_dim)));
@@ -338,7 +374,7 @@ fn rope_config(head_dim: usize) -> ModelConfig {
         num_heads: 1,
         num_kv_heads: 1,
         head_dim,
-        max_context: 4096,
+        max_context: 8192,
         norm_eps: 1e-6,
         activation: Activation::Silu,
         rope: Rope { theta: 10_000.0, scaling: RopeScaling::None },

@@ -5,7 +5,7 @@ use super::{now, time};
 use crate::numbers::Random;
 use crate::shape;
 use sterna::backend::Backend;
-use sterna::backend::gpu::{DeviceOptions, Gpu, GpuMatrix, InputPreparation, IntegerDot, Team, Variants};
+use sterna::backend::gpu::{DeviceOptions, Gpu, GpuMatrix, InputPreparation, Rows, Team, Tiles, Variants};
 use sterna::model::LinearInput;
 
 /// `(rows, cols)` of a layer, the larger ones as many together as a token multiplies.
@@ -15,12 +15,12 @@ const BYTES: usize = 128 << 20;
 const TOKENS: usize = 128;
 
 pub fn measure(card: f64) {
-    for (team, dot) in [
-        (Team::Subgroup, IntegerDot::Packed),
-        (Team::Workgroup(16), IntegerDot::Packed),
-        (Team::Lane, IntegerDot::Singles),
+    for (rows, tiles) in [
+        (Rows::Packed(Team::Subgroup), Tiles::Packed),
+        (Rows::Packed(Team::Workgroup(16)), Tiles::Pairs),
+        (Rows::Singles, Tiles::SharedPairs),
     ] {
-        let variants = Variants { team, dot, preparation: InputPreparation::Separate, tiles: dot };
+        let variants = Variants { rows, preparation: InputPreparation::Separate, tiles };
         let Ok(gpu) = now(Gpu::open(&DeviceOptions::default(), Some(variants))) else {
             println!("{variants}: this GPU does not run it");
             continue;
@@ -44,7 +44,7 @@ fn measure_shape(gpu: &Gpu, rows: usize, cols: usize, card: f64) {
     let (one, many) = (seconds(1), seconds(TOKENS));
     let rate = bytes as f64 / one;
     println!(
-        "{:22} {rows:4}×{cols:4}  one token {:8.3} ms {:6.1} GB/s ({:3.0} % of copying)   \
+        "{:38} {rows:4}×{cols:4}  one token {:8.3} ms {:6.1} GB/s ({:3.0} % of copying)   \
          {TOKENS} tokens {:8.4} ms each, {:6.1} GMAC/s, {:4.1}× faster",
         gpu.kernel_name().replace(" separate", ""),
         1e3 * one,

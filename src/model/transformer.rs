@@ -49,6 +49,10 @@ impl<B: Backend> Transformer<B> {
         &self.backend
     }
 
+    pub fn weights(&self) -> &Weights<B::Matrix, B::Vector> {
+        &self.weights
+    }
+
     pub fn cache_shape(&self, format: KvFormat) -> CacheShape {
         CacheShape {
             layers: self.config.num_layers,

@@ -4,7 +4,7 @@
 
 use std::cell::RefCell;
 use sterna::Result;
-use sterna::backend::gpu::{DeviceOptions, Gpu, InputPreparation, IntegerDot, Team, Variants};
+use sterna::backend::gpu::{DeviceOptions, Gpu, InputPreparation, Rows, Team, Tiles, Variants};
 
 /// Defines tests that natively run to the end at once and that a browser awaits.
 macro_rules! gpu_test {
@@ -56,12 +56,8 @@ pub async fn has_subgroups() -> bool {
 }
 
 /// The variants that need nothing of a device; those of a product in the fewest dispatches.
-pub const PLAIN_TEAM: Variants = Variants {
-    team: Team::Lane,
-    dot: IntegerDot::Singles,
-    preparation: InputPreparation::Inline,
-    tiles: IntegerDot::Singles,
-};
+pub const PLAIN_TEAM: Variants =
+    Variants { rows: Rows::Singles, preparation: InputPreparation::Inline, tiles: Tiles::Pairs };
 
 /// A GPU within WebGPU's default limits, or `None`, and a line that says so, where the machine has none at all.
 pub async fn open() -> Option<Gpu> {
@@ -102,28 +98,27 @@ async fn open_shared(options: &DeviceOptions, forced: Option<Variants>) -> Resul
 pub async fn open_variants() -> Vec<Gpu> {
     let mut gpus = Vec::new();
     let has_subgroups = has_subgroups().await;
-    for team in [Team::Lane, Team::Workgroup(16), Team::Subgroup] {
-        if team == Team::Subgroup && !has_subgroups {
-            eprintln!("SKIPPED {team:?}: this GPU has no subgroups");
+    for rows in [Rows::Singles, Rows::Packed(Team::Workgroup(16)), Rows::Packed(Team::Subgroup)] {
+        let is_subgroup = rows == Rows::Packed(Team::Subgroup);
+        if is_subgroup && !has_subgroups {
+            eprintln!("SKIPPED {rows}: this GPU has no subgroups");
             continue;
         }
-        let dot = if team == Team::Lane { IntegerDot::Singles } else { IntegerDot::Packed };
-        let preparation = match team {
-            Team::Workgroup(_) => InputPreparation::Separate,
-            Team::Lane | Team::Subgroup => InputPreparation::Inline,
+        let preparation = match rows {
+            Rows::Packed(Team::Workgroup(_)) => InputPreparation::Separate,
+            Rows::Packed(_) | Rows::Singles => InputPreparation::Inline,
         };
         // Kernels of tiles know no teams, and compiling them takes most of the time.
-        let tiles = match team {
-            Team::Lane => IntegerDot::Singles,
-            Team::Workgroup(_) if has_subgroups => IntegerDot::Singles,
-            Team::Workgroup(_) | Team::Subgroup => IntegerDot::Packed,
+        let tiles = match rows {
+            Rows::Singles => Tiles::Pairs,
+            Rows::Packed(Team::Subgroup) => Tiles::SharedPairs,
+            Rows::Packed(_) => Tiles::Packed,
         };
-        let is_subgroup = team == Team::Subgroup;
         let options =
             DeviceOptions { default_limits: !is_subgroup, subgroups: is_subgroup, ..Default::default() };
-        match open_shared(&options, Some(Variants { team, dot, preparation, tiles })).await {
+        match open_shared(&options, Some(Variants { rows, preparation, tiles })).await {
             Ok(gpu) => gpus.push(gpu),
-            Err(error) => eprintln!("SKIPPED {team:?}: {error}"),
+            Err(error) => eprintln!("SKIPPED {rows}: {error}"),
         }
     }
     gpus

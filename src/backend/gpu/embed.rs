@@ -38,7 +38,12 @@ pub fn embed(context: &Context, table: &GpuMatrix, tokens: usize) -> GpuTensor {
                 context.dispatch(Dispatch {
                     kernel: kernel.clone(),
                     params: &[(0, &params)],
-                    buffers: &[(1, &block.buffer), (2, &context.input), (3, out.buffer())],
+                    buffers: &[
+                        (1, &block.buffer),
+                        (2, &context.input),
+                        (3, out.buffer()),
+                        (4, &block.buffer),
+                    ],
                     workgroups: [table.vectors.div_ceil(64) as u32, tokens as u32, 1],
                 });
             }

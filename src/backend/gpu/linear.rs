@@ -5,8 +5,8 @@ use super::kernels::Constant;
 use super::prepare::{self, VALUE_ALIGN};
 use super::recorder::Dispatch;
 use super::tensor::{GpuInput, GpuTensor};
-use super::variants::{IntegerDot, Team};
-use super::weights::{GpuDense, GpuMatrix, GpuTernary, RowBlock, TernaryPart};
+use super::variants::{Rows, Team, Tiles, WORKGROUP};
+use super::weights::{GpuDense, GpuMatrix, GpuTernary, RowBlock, TernaryPart, run_vectors};
 use crate::model::Activation;
 use crate::quant::ternary::{CHUNK_COLS, COL_ALIGN, GROUP_ROWS};
 
@@ -122,7 +122,13 @@ fn combine(context: &Context, gate: &GpuTensor, up: &GpuTensor, act: Activation)
 fn ternary(context: &Context, segments: &[Segment<'_>], x: &GpuInput, epilogue: Epilogue) {
     let matrix = segments[0].matrix;
     let (words, octets) = ternary_params(segments, x.source.tokens, epilogue);
-    let constants = [("PLANES", Constant::Count(x.planes())), ("EPILOGUE", Constant::Count(epilogue.code()))];
+    let chunks = matrix.cols.next_multiple_of(COL_ALIGN) / CHUNK_COLS;
+    let constants = [
+        ("CHUNKS", Constant::Count(chunks as u32)),
+        ("PLANES", Constant::Count(x.planes())),
+        ("EPILOGUE", Constant::Count(epilogue.code())),
+        ("GROUPED", Constant::Flag(matrix.group.is_some())),
+    ];
     let product = Product {
         params: &words,
         octets,
@@ -139,20 +145,11 @@ fn ternary(context: &Context, segments: &[Segment<'_>], x: &GpuInput, epilogue: 
 fn ternary_params(segments: &[Segment<'_>], tokens: usize, epilogue: Epilogue) -> (Vec<u32>, u32) {
     let cols = segments[0].matrix.cols;
     let is_gate = matches!(epilogue, Epilogue::Gate(_));
-    let mut params = vec![
-        (cols.next_multiple_of(COL_ALIGN) / CHUNK_COLS) as u32,
-        cols.div_ceil(CHUNK_COLS) as u32,
-        tokens as u32,
-        0,
-        segments.len() as u32,
-        0,
-        0,
-        0,
-    ];
+    let mut params = vec![cols.div_ceil(CHUNK_COLS) as u32, tokens as u32, 0, segments.len() as u32];
     let mut octets = 0;
     for Segment { part, matrix, out } in segments {
         params.extend([
-            part.codes,
+            part.codes / run_vectors(cols) as u32,
             part.scales,
             part.rows as u32,
             if is_gate { 0 } else { octets },
@@ -166,8 +163,8 @@ fn ternary_params(segments: &[Segment<'_>], tokens: usize, epilogue: Epilogue) -
     if is_gate {
         octets /= 2;
     }
-    params[3] = octets;
-    params.resize(8 + 8 * MOST_SEGMENTS, 0);
+    params[2] = octets;
+    params.resize(4 + 8 * MOST_SEGMENTS, 0);
     (params, octets)
 }
 
@@ -183,36 +180,39 @@ struct Product<'a> {
 }
 
 impl Product<'_> {
-    /// One token: teams share the rows.
+    /// One token: teams or invocations share the rows.
     fn row(mut self, context: &Context, x: &GpuInput, epilogue: Epilogue) {
-        let variants = context.variants.get();
-        let dot = variants.dot.within(self.cols);
-        let product = if self.is_grouped { "ternary_row.grouped" } else { "ternary_row.whole" };
-        self.constants.extend(variants.team.constants());
-        let mut parts =
-            vec!["exponential", "team", variants.team.part(), "ternary_linear", product, "ternary_row"];
-        parts.extend(dot.row_parts());
-        let mut buffers = vec![(1, self.weights), (3, self.out)];
-        let workgroups = [workgroups(context, variants.team, self.octets), 1, 1];
-        if let Some(inline) = prepare::inline(context, x, epilogue) {
+        let mut parts = vec!["exponential", "ternary_linear", "planes"];
+        let workgroups = match context.variants.get().rows.within(self.cols) {
+            Rows::Singles => {
+                self.constants.push(("WORKGROUP", Constant::Count(WORKGROUP)));
+                parts.extend(["singles", "ternary_row.singles"]);
+                self.octets.div_ceil(WORKGROUP)
+            }
+            Rows::Packed(team) => {
+                self.constants.extend(team.constants());
+                let product = if self.is_grouped { "ternary_row.grouped" } else { "ternary_row.whole" };
+                parts.extend(["team", team.part(), "integer_dot", product, "ternary_row"]);
+                workgroups(context, team, self.octets)
+            }
+        };
+        let mut params = vec![(0, self.params)];
+        let mut buffers = vec![(1, self.weights), (3, self.out), (4, self.weights)];
+        let inline = prepare::inline(context, x, epilogue);
+        if let Some(inline) = &inline {
             parts.extend(inline.parts());
             self.constants.extend(inline.constants());
             buffers.extend(inline.buffers());
-            context.dispatch(Dispatch {
-                kernel: context.kernel(&parts, &self.constants),
-                params: &[(0, self.params), inline.params()],
-                buffers: &buffers,
-                workgroups,
-            });
-            return;
+            params.push(inline.params());
+        } else {
+            parts.push("input.buffer");
+            buffers.push((2, x.codes(context)));
         }
-        parts.push("input.buffer");
-        buffers.push((2, x.codes(context)));
         context.dispatch(Dispatch {
             kernel: context.kernel(&parts, &self.constants),
-            params: &[(0, self.params)],
+            params: &params,
             buffers: &buffers,
-            workgroups,
+            workgroups: [workgroups, 1, 1],
         });
     }
 
@@ -221,13 +221,13 @@ impl Product<'_> {
         let tokens = x.source.tokens as u32;
         let tile = Tile::of(context.variants.get().tiles.within(self.cols), x.planes(), tokens);
         self.constants.extend(tile.constants());
-        self.constants.push(("GROUPED", Constant::Flag(self.is_grouped)));
-        let mut parts = vec!["exponential", "ternary_linear", "input.buffer"];
+        let mut parts = vec!["exponential", "ternary_linear", "input.tokens"];
         parts.extend(tile.parts());
+        let codes = x.codes(context);
         context.dispatch(Dispatch {
             kernel: context.kernel(&parts, &self.constants),
             params: &[(0, self.params)],
-            buffers: &[(1, self.weights), (2, x.codes(context)), (3, self.out)],
+            buffers: &[(1, self.weights), (2, codes), (3, self.out), (4, self.weights), (5, codes)],
             workgroups: [self.octets.div_ceil(tile.octets), tokens.div_ceil(tile.tokens), 1],
         });
     }
@@ -235,7 +235,7 @@ impl Product<'_> {
 
 /// What a workgroup of a product with several tokens takes (`shaders/ternary_tile.*.wgsl`).
 struct Tile {
-    dot: IntegerDot,
+    kernel: Tiles,
     octets: u32,
     tokens: u32,
     /// Vectors of an invocation, in the packed kernel.
@@ -243,31 +243,33 @@ struct Tile {
 }
 
 impl Tile {
-    fn of(dot: IntegerDot, planes: u32, tokens: u32) -> Self {
-        match dot {
-            IntegerDot::Singles => {
-                Self { dot, octets: SINGLES_WORKGROUP, tokens: SINGLES_VECTORS / planes, own: 0 }
-            }
-            IntegerDot::Packed => {
+    fn of(kernel: Tiles, planes: u32, tokens: u32) -> Self {
+        let pairs =
+            |most| Self { kernel, octets: PAIRS_OCTETS, tokens: if planes == 1 { most } else { 2 }, own: 0 };
+        match kernel {
+            Tiles::Pairs => pairs(4),
+            Tiles::SharedPairs => pairs(8),
+            Tiles::Packed => {
                 let own = match planes {
                     1 if tokens <= PACKED_SHARES => 1,
                     1 => PACKED_VECTORS,
                     planes => planes,
                 };
-                Self { dot, octets: PACKED_OCTETS, tokens: PACKED_SHARES * own / planes, own }
+                Self { kernel, octets: PACKED_OCTETS, tokens: PACKED_SHARES * own / planes, own }
             }
         }
     }
 
     fn parts(&self) -> &'static [&'static str] {
-        match self.dot {
-            IntegerDot::Packed => &["ternary_tile.packed"],
-            IntegerDot::Singles => &["singles", "ternary_tile.singles"],
+        match self.kernel {
+            Tiles::Packed => &["ternary_tile.packed"],
+            Tiles::Pairs => &["singles", "ternary_tile.pairs", "pairs.own"],
+            Tiles::SharedPairs => &["singles", "ternary_tile.pairs", "pairs.shared"],
         }
     }
 
     fn constants(&self) -> Option<(&'static str, Constant)> {
-        (self.dot == IntegerDot::Packed).then_some(("OWN", Constant::Count(self.own)))
+        (self.kernel == Tiles::Packed).then_some(("OWN", Constant::Count(self.own)))
     }
 }
 
@@ -276,9 +278,8 @@ impl Tile {
 const PACKED_OCTETS: u32 = 8;
 const PACKED_SHARES: u32 = 8;
 const PACKED_VECTORS: u32 = 4;
-/// Sizes in `shaders/ternary_tile.singles.wgsl`: invocations, each with its octet, and their vectors.
-const SINGLES_WORKGROUP: u32 = 32;
-const SINGLES_VECTORS: u32 = 8;
+/// Invocations of a workgroup in `shaders/ternary_tile.pairs.wgsl`, each with an octet.
+const PAIRS_OCTETS: u32 = 32;
 
 fn dense(
     context: &Context,
@@ -289,28 +290,36 @@ fn dense(
     epilogue: Epilogue,
 ) {
     let tokens = x.source.tokens as u32;
-    let (team, tile) = if tokens == 1 { (context.variants.get().team, 1) } else { (Team::Lane, TOKENS) };
+    let (team, tile, values) = match tokens {
+        1 => (context.variants.get().rows.team(), 1, "values.one"),
+        _ => (Team::Lane, TOKENS, "values.tokens"),
+    };
     let mut constants = team.constants();
-    constants.extend([("TOKENS", Constant::Count(tile)), ("EPILOGUE", Constant::Count(epilogue.code()))]);
+    constants.extend([
+        ("TOKENS", Constant::Count(tile)),
+        ("EPILOGUE", Constant::Count(epilogue.code())),
+        ("VECTORS", Constant::Count(matrix.vectors as u32)),
+        ("X_QUADS", Constant::Count((matrix.cols.next_multiple_of(VALUE_ALIGN) / 4) as u32)),
+    ]);
     let kernel = context.kernel(
-        &["team", team.part(), "input.none", "rows", matrix.encoding.part(), "dense_linear"],
+        &["team", team.part(), "input.none", values, "rows", matrix.encoding.part(), "dense_linear"],
         &constants,
     );
     let params = [
-        matrix.vectors as u32,
         block.rows as u32,
         tokens,
-        (matrix.cols.next_multiple_of(VALUE_ALIGN) / 4) as u32,
         block.scales,
         (out.offset + block.first_row) as u32,
         out.width as u32,
         block.steps,
+        0,
+        0,
     ];
     let teams = block.rows.div_ceil(DENSE_ROWS) as u32;
     context.dispatch(Dispatch {
         kernel,
         params: &[(0, &params)],
-        buffers: &[(1, &block.buffer), (2, x.values(context)), (3, out.buffer())],
+        buffers: &[(1, &block.buffer), (2, x.values(context)), (3, out.buffer()), (4, &block.buffer)],
         workgroups: [workgroups(context, team, teams), tokens.div_ceil(tile), 1],
     });
 }

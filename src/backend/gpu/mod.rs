@@ -15,6 +15,7 @@ mod rope;
 mod sample;
 mod selection;
 mod tensor;
+mod trial;
 mod variants;
 mod weights;
 
@@ -23,7 +24,7 @@ pub use device::{DeviceOptions, PowerPreference};
 pub use recorder::Counters;
 pub use sample::{Choice, GpuSampler};
 pub use tensor::{GpuInput, GpuTensor};
-pub use variants::{InputPreparation, IntegerDot, Team, Variants};
+pub use variants::{InputPreparation, Rows, Team, Tiles, Variants};
 pub use weights::GpuMatrix;
 
 use super::{AttentionInput, Backend, CacheShape, KvFormat, Norm, TokenIds};
@@ -57,15 +58,14 @@ impl Gpu {
     /// `unsupported_browser` when there is none that can be used, or it cannot run what is forced.
     pub async fn open(options: &DeviceOptions, forced: Option<Variants>) -> Result<Self> {
         let device = Device::open(options).await?;
-        if forced.is_some_and(|variants| variants.team == Team::Subgroup) && !device.has_subgroups {
+        if forced.is_some_and(Variants::needs_subgroups) && !device.has_subgroups {
             return Err(device::unavailable("the GPU has no subgroups"));
         }
         let team = if device.has_subgroups { Team::Subgroup } else { Team::Lane };
         let variants = forced.unwrap_or(Variants {
-            team,
-            dot: IntegerDot::Packed,
+            rows: Rows::Packed(team),
             preparation: InputPreparation::Inline,
-            tiles: IntegerDot::Packed,
+            tiles: Tiles::Packed,
         });
         Ok(Self { context: Rc::new(Context::new(device, variants)), forced, rejected: Rc::default() })
     }

@@ -6,7 +6,7 @@ use super::kernels::Constant;
 use super::linear::Epilogue;
 use super::recorder::Dispatch;
 use super::tensor::{GpuInput, GpuTensor};
-use super::variants::InputPreparation;
+use super::variants::{InputPreparation, WORKGROUP};
 use crate::model::LinearInput;
 use crate::quant::int4;
 use crate::quant::ternary::{CHUNK_COLS, COL_ALIGN};
@@ -18,8 +18,10 @@ pub const VALUE_ALIGN: usize = int4::BATCH * int4::GROUP;
 /// Integer activations of every token.
 pub fn quantize(context: &Context, input: &GpuInput) -> Lease {
     let padded = input.source.width.next_multiple_of(COL_ALIGN);
-    let planes = input.planes() as usize;
-    let words = input.source.tokens * (4 + planes * padded / 4);
+    let chunks = padded / CHUNK_COLS;
+    // In whole vectors: the facts of tokens, then their planes.
+    let vectors = input.source.tokens.div_ceil(chunks) + input.source.tokens * input.planes() as usize;
+    let words = vectors * chunks * 4;
     prepare(context, input, "quantize", padded, words)
 }
 
@@ -58,8 +60,6 @@ fn prepare(context: &Context, input: &GpuInput, part: &'static str, padded: usiz
     out
 }
 
-/// Invocations that prepare a token.
-const WORKGROUP: u32 = 256;
 /// Bytes of workgroup memory for an input that a product makes for itself, of the 16 KiB that WebGPU promises.
 const INLINE_BYTES: usize = 11 << 10;
 
@@ -81,15 +81,12 @@ pub fn inline<'a>(context: &Context, input: &'a GpuInput, epilogue: Epilogue) ->
         InputPreparation::Separate => !input.has_codes() && !matches!(epilogue, Epilogue::Gate(_)),
     };
     let fits = source.tokens == 1 && source.partials.is_none() && vectors * 16 <= INLINE_BYTES;
-    (is_wanted && fits)
-        .then(|| Inline { preparation: Preparation::new(input, padded), vectors: vectors as u32 })
+    (is_wanted && fits).then(|| Inline { preparation: Preparation::new(input, padded) })
 }
 
 /// A preparation within a product.
 pub struct Inline<'a> {
     preparation: Preparation<'a>,
-    /// `vec4`s of the input.
-    vectors: u32,
 }
 
 impl<'a> Inline<'a> {
@@ -103,7 +100,6 @@ impl<'a> Inline<'a> {
     pub fn constants(&self) -> Vec<(&'static str, Constant)> {
         let mut constants = self.preparation.constants();
         constants.retain(|(name, _)| *name != "PLANES");
-        constants.push(("INPUTS", Constant::Count(self.vectors)));
         constants
     }
 
@@ -120,14 +116,21 @@ impl<'a> Preparation<'a> {
     fn new(input: &'a GpuInput, padded: usize) -> Self {
         let source = &input.source;
         let partials = source.partials.as_ref();
+        let first = match partials {
+            Some(_) => source.offset,
+            None => {
+                assert!(source.offset.is_multiple_of(source.width), "inputs begin at a whole row");
+                source.offset / source.width
+            }
+        };
         let params = [
-            source.width as u32,
-            source.offset as u32,
+            first as u32,
             partials.map_or(0, |partials| partials.stats as u32),
             partials.map_or(1, |partials| partials.splits as u32),
             padded as u32,
             source.tokens as u32,
             input.norm.as_ref().map_or(0.0, |norm| norm.eps).to_bits(),
+            0,
             0,
         ];
         Self { input, params }
@@ -147,6 +150,7 @@ impl<'a> Preparation<'a> {
             ("NORM", Constant::Flag(self.input.norm.is_some())),
             ("PLANES", Constant::Count(self.input.planes())),
             ("HEAD_DIM", Constant::Count(head_dim)),
+            ("WIDTH", Constant::Count(self.input.source.width as u32)),
         ]
     }
 

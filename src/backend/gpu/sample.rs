@@ -3,6 +3,7 @@
 
 use super::arena::Lease;
 use super::context::Context;
+use super::kernels::Constant;
 use super::recorder::Dispatch;
 use super::tensor::GpuTensor;
 use crate::Result;
@@ -64,8 +65,6 @@ impl GpuSampler {
         }
         self.steps += 1;
         let params = [
-            self.vocab_size as u32,
-            logits.offset as u32,
             self.options.repetition_penalty.to_bits(),
             if is_greedy { 0 } else { (1.0 / self.options.temperature).to_bits() },
             self.options.top_k as u32,
@@ -73,34 +72,49 @@ impl GpuSampler {
             self.options.min_p.to_bits(),
             tokens as u32,
             PARTS,
-            0,
-            0,
-            0,
         ];
+        let constants = [
+            ("VOCABULARY", Constant::Count(self.vocab_size as u32)),
+            ("PENALTY", Constant::Flag(self.options.repetition_penalty != 1.0)),
+        ];
+        let own_row = self.own_row(context, logits);
+        let logits = own_row.as_ref().map_or(logits.buffer(), |row| &row.buffer);
         let said = (2, &self.said.buffer);
         if is_greedy {
             let best = context.lease(2 * PARTS as usize);
             context.dispatch(Dispatch {
-                kernel: context.kernel(&["choose.penalty", "argmax.part"], &[]),
+                kernel: context.kernel(&["choose.penalty", "argmax.part"], &constants),
                 params: &[(0, &params)],
-                buffers: &[(1, logits.buffer()), said, (3, &best.buffer)],
+                buffers: &[(1, logits), said, (3, &best.buffer)],
                 workgroups: [PARTS, 1, 1],
             });
             context.dispatch(Dispatch {
-                kernel: context.kernel(&["choose.penalty", "choose.finish", "argmax"], &[]),
+                kernel: context.kernel(&["choose.penalty", "choose.finish", "argmax"], &constants),
                 params: &[(0, &params)],
                 buffers: &[said, (3, &context.input), (4, &best.buffer)],
                 workgroups: [1, 1, 1],
             });
         } else {
             context.dispatch(Dispatch {
-                kernel: context.kernel(&["choose.penalty", "choose.finish", "draw"], &[]),
+                kernel: context.kernel(&["choose.penalty", "choose.finish", "draw"], &constants),
                 params: &[(0, &params)],
-                buffers: &[(1, logits.buffer()), said, (3, &context.input), (4, &self.random.buffer)],
+                buffers: &[(1, logits), said, (3, &context.input), (4, &self.random.buffer)],
                 workgroups: [1, 1, 1],
             });
         }
         self.start_reading(context)
+    }
+
+    /// A copy of logits that lie behind others: kernels read them from the beginning of a buffer.
+    fn own_row(&self, context: &Context, logits: &GpuTensor) -> Option<Lease> {
+        if logits.offset == 0 {
+            return None;
+        }
+        let row = context.lease(self.vocab_size);
+        let bytes = size_of::<f32>() as u64;
+        let from = (logits.buffer(), bytes * logits.offset as u64);
+        context.recorder.copy(&context.device, from, (&row.buffer, 0), bytes * self.vocab_size as u64);
+        Some(row)
     }
 
     fn refill(&mut self, context: &Context) {

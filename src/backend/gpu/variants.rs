@@ -11,13 +11,24 @@ pub enum Team {
     Workgroup(u32),
 }
 
-/// How codes and bytes are multiplied.
+/// How one token is multiplied (`shaders/ternary_row.*.wgsl`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IntegerDot {
+pub enum Rows {
+    /// Four bytes in one instruction, by teams.
+    Packed(Team),
+    /// As singles, in which sums of so many bytes are exact, by each invocation for itself.
+    Singles,
+}
+
+/// How several tokens are multiplied (`shaders/ternary_tile.*.wgsl`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tiles {
     /// Four bytes in one instruction.
     Packed,
-    /// As singles, in which sums of so many bytes are exact.
-    Singles,
+    /// As singles that hold two tokens each.
+    Pairs,
+    /// The same, where quads of invocations share what they load.
+    SharedPairs,
 }
 
 /// Where the integer input of one token's product is made.
@@ -31,25 +42,24 @@ pub enum InputPreparation {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Variants {
-    pub team: Team,
-    pub dot: IntegerDot,
+    pub rows: Rows,
     pub preparation: InputPreparation,
-    /// How several tokens are multiplied (`shaders/ternary_tile.*.wgsl`); the others are of one.
-    pub tiles: IntegerDot,
+    pub tiles: Tiles,
+}
+
+impl Variants {
+    pub fn needs_subgroups(self) -> bool {
+        self.rows == Rows::Packed(Team::Subgroup) || self.tiles == Tiles::SharedPairs
+    }
 }
 
 impl std::fmt::Display for Variants {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let team = match self.team {
-            Team::Lane => "lane".to_owned(),
-            Team::Subgroup => "subgroup".to_owned(),
-            Team::Workgroup(lanes) => format!("workgroup/{lanes}"),
-        };
         let preparation = match self.preparation {
             InputPreparation::Inline => "inline",
             InputPreparation::Separate => "separate",
         };
-        write!(f, "{team} {} {preparation}, {} tiles", self.dot, self.tiles)
+        write!(f, "{} {preparation}, {} tiles", self.rows, self.tiles)
     }
 }
 
@@ -84,29 +94,49 @@ impl Team {
     }
 }
 
-/// Columns whose sums are exact in singles: codes are 3 at most and digits 128, and singles hold 24 bits.
-const MOST_SINGLE_COLS: usize = (1 << 24) / (3 * 128);
+/// Columns whose sums are exact in singles: codes are 2 at most and digits 128, pairs of tokens come to less than
+/// 3072 in eight columns, and singles hold 24 bits.
+const MOST_SINGLE_COLS: usize = 40_000;
 
-impl IntegerDot {
+impl Rows {
     /// The same, or the one that is exact in rows of `cols` columns.
     pub fn within(self, cols: usize) -> Self {
-        if cols <= MOST_SINGLE_COLS { self } else { IntegerDot::Packed }
+        if cols <= MOST_SINGLE_COLS { self } else { Rows::Packed(self.team()) }
     }
 
-    /// The files of `shaders/` for one token.
-    pub fn row_parts(self) -> &'static [&'static str] {
+    /// Who shares the rows of other products.
+    pub fn team(self) -> Team {
         match self {
-            IntegerDot::Packed => &["integer_dot.packed"],
-            IntegerDot::Singles => &["singles", "integer_dot.singles"],
+            Rows::Packed(team) => team,
+            Rows::Singles => Team::Lane,
         }
     }
 }
 
-impl std::fmt::Display for IntegerDot {
+impl std::fmt::Display for Rows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Rows::Packed(Team::Lane) => f.write_str("lane packed"),
+            Rows::Packed(Team::Subgroup) => f.write_str("subgroup packed"),
+            Rows::Packed(Team::Workgroup(lanes)) => write!(f, "workgroup/{lanes} packed"),
+            Rows::Singles => f.write_str("singles"),
+        }
+    }
+}
+
+impl Tiles {
+    /// The same, or the one that is exact in rows of `cols` columns.
+    pub fn within(self, cols: usize) -> Self {
+        if cols <= MOST_SINGLE_COLS { self } else { Tiles::Packed }
+    }
+}
+
+impl std::fmt::Display for Tiles {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            IntegerDot::Packed => "packed",
-            IntegerDot::Singles => "singles",
+            Tiles::Packed => "packed",
+            Tiles::Pairs => "pairs",
+            Tiles::SharedPairs => "shared pairs",
         })
     }
 }

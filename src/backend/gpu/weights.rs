@@ -4,7 +4,7 @@
 use super::context::Context;
 use crate::Result;
 use crate::error::invalid;
-use crate::quant::ternary::{CHUNK_COLS, GROUP_ROWS, SLAB_ROWS};
+use crate::quant::ternary::{CHUNK_COLS, COL_ALIGN, GROUP_ROWS, SLAB_ROWS};
 use crate::quant::{
     DenseEncoding, DenseMatrix, Int4Matrix, Int8Matrix, KernelScales, Matrix, TernaryMatrix, int4,
 };
@@ -14,6 +14,12 @@ use std::cell::RefCell;
 pub const NONE: u32 = u32::MAX;
 /// Bytes of a `vec4<u32>`, in which offsets are counted.
 const VECTOR: usize = 16;
+
+/// `vec4`s of a run: the codes of eight rows in one stream (`RUN` in `shaders/ternary_linear.wgsl`). Matrices begin at
+/// whole runs of theirs.
+pub fn run_vectors(cols: usize) -> usize {
+    cols.next_multiple_of(COL_ALIGN) / CHUNK_COLS / 2
+}
 
 /// A matrix on the GPU.
 pub enum GpuMatrix {
@@ -180,21 +186,23 @@ const FIRST_SHELF: u64 = 4 << 20;
 const UPLOAD_PIECE: usize = 16 << 20;
 
 impl Store {
-    /// Room for `bytes`: a buffer and the place in it.
-    fn place(&self, context: &Context, bytes: u64) -> (wgpu::Buffer, u64) {
+    /// Room for `bytes`: a buffer and the place in it, a multiple of `align`.
+    fn place(&self, context: &Context, bytes: u64, align: u64) -> (wgpu::Buffer, u64) {
         let mut open = self.open.borrow_mut();
         let size = open.as_ref().map_or(FIRST_SHELF, |shelf| shelf.buffer.size());
         let shelf = match open.take() {
-            Some(shelf) if shelf.used + bytes <= shelf.buffer.size() => open.insert(shelf),
+            Some(shelf) if shelf.used.next_multiple_of(align) + bytes <= shelf.buffer.size() => {
+                open.insert(shelf)
+            }
             full => {
                 let grown = if full.is_some() { 2 * size } else { size };
                 let size = grown.min(context.device.binding_bytes.min(MOST_SHELF)).max(bytes);
                 open.insert(Shelf { buffer: context.storage(size, "weights"), used: 0 })
             }
         };
-        let place = (shelf.buffer.clone(), shelf.used);
-        shelf.used += bytes.next_multiple_of(256);
-        place
+        let at = shelf.used.next_multiple_of(align);
+        shelf.used = at + bytes;
+        (shelf.buffer.clone(), at)
     }
 }
 
@@ -203,6 +211,7 @@ const MOST_SHELF: u64 = 128 << 20;
 
 fn upload_ternary(context: &Context, matrix: &TernaryMatrix) -> GpuTernary {
     let row_bytes = matrix.padded_cols() / 4;
+    let run_bytes = (run_vectors(matrix.cols()) * VECTOR) as u64;
     let scales_of_row = match matrix.scales() {
         KernelScales::Tensor(_) => 0,
         KernelScales::Row(_) => 1,
@@ -233,7 +242,7 @@ fn upload_ternary(context: &Context, matrix: &TernaryMatrix) -> GpuTernary {
             }
             let scale_bytes: &[u8] = bytemuck::cast_slice(&row_scales);
             let bytes = (codes.len() + scale_bytes.len()) as u64;
-            let (buffer, at) = context.store.place(context, bytes);
+            let (buffer, at) = context.store.place(context, bytes, run_bytes);
             write(context, &buffer, at, codes);
             write(context, &buffer, at + codes.len() as u64, scale_bytes);
             let first = at as usize / VECTOR;

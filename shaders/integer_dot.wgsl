@@ -35,9 +35,9 @@ fn chunk_sum(x: vec4<u32>) -> i32 {
     return integer_dot(vec4(0x01010101u), x);
 }
 
-fn add_chunk(partial: ptr<function, Partial>, lo: vec4<u32>, hi: vec4<u32>, x: Planes) {
-    let lo_codes = decode(lo);
-    let hi_codes = decode(hi);
+fn add_chunk(partial: ptr<function, Partial>, chunk: ChunkCodes, x: Planes) {
+    let lo_codes = decode(chunk.lo);
+    let hi_codes = decode(chunk.hi);
     (*partial).lo0 += four_dots(lo_codes, x.high);
     (*partial).hi0 += four_dots(hi_codes, x.high);
     if (PLANES == 3u) {
