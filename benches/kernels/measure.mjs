@@ -159,6 +159,19 @@ export function measureLayer(engines, { name: what, context, kv, tokens }, round
 	});
 }
 
+/** BitNet b1.58 2B-4T has so many layers, and a head of so many times the rows of what is measured of it. */
+const MODEL = { layers: 30, heads: 8 };
+
+/**
+ * The share of a token's time that is no product, where the head was measured in 8 bits: that of a layer is of a layer
+ * alone.
+ */
+export function restShareOfToken({ engine, tokens, layerMs, productsMs }, results) {
+	const head = results.find((row) => row.engine === engine && row.case === "8-bit rows");
+	if (tokens > 1 || !head) return undefined;
+	return (MODEL.layers * (layerMs - productsMs)) / (MODEL.layers * layerMs + MODEL.heads * head.p25Ms);
+}
+
 /** Whether a case is measured at a shape. */
 export function belongs([shape], test) {
 	return (shape === "head") === Boolean(test.dense);

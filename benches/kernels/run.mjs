@@ -11,7 +11,16 @@ import { findChromium } from "../../scripts/lib/browser.mjs";
 import { inRoot, targetDir } from "../../scripts/lib/paths.mjs";
 import { run } from "../../scripts/lib/run.mjs";
 import { VARIANTS, variantEnv } from "../../scripts/lib/wasm-variants.mjs";
-import { belongs, CASES, instantiate, LAYER_CASES, measureCase, measureLayer, SHAPES } from "./measure.mjs";
+import {
+	belongs,
+	CASES,
+	instantiate,
+	LAYER_CASES,
+	measureCase,
+	measureLayer,
+	restShareOfToken,
+	SHAPES,
+} from "./measure.mjs";
 
 const { values: options } = parseArgs({
 	allowNegative: true,
@@ -56,7 +65,7 @@ async function inNode() {
 		engines[name] = await instantiate(await WebAssembly.compile(bytes));
 	}
 	const results = plan.flatMap(({ shape, test }) => report(measureCase(engines, shape, test, rounds)));
-	const measure = (test) => reportLayers(measureLayer(engines, test, rounds));
+	const measure = (test) => reportLayers(measureLayer(engines, test, rounds), results);
 	return { results, layers: options.layer ? LAYER_CASES.flatMap(measure) : undefined };
 }
 
@@ -105,7 +114,10 @@ async function inChromium() {
 		const layers = [];
 		for (const test of LAYER_CASES) {
 			layers.push(
-				...reportLayers(await page.evaluate((plan) => globalThis.measureLayer(plan), { test, rounds })),
+				...reportLayers(
+					await page.evaluate((plan) => globalThis.measureLayer(plan), { test, rounds }),
+					results,
+				),
 			);
 		}
 		return { results, layers };
@@ -134,8 +146,10 @@ function report(rows) {
 	return rows;
 }
 
-function reportLayers(rows) {
-	for (const { engine, what, context, kv, tokens, layerMs, productsMs, attentionMs, restShare } of rows) {
+function reportLayers(measured, results) {
+	const rows = measured.map((row) => ({ ...row, restShareOfToken: restShareOfToken(row, results) }));
+	for (const row of rows) {
+		const { engine, what, context, kv, tokens, layerMs, productsMs, attentionMs, restShare } = row;
 		console.log(
 			[
 				`layer, ${what}: ${tokens} after ${context} in ${kv}`.padEnd(45),
@@ -144,6 +158,7 @@ function reportLayers(rows) {
 				`products ${productsMs.toFixed(3)} ms`.padStart(20),
 				`attention ${attentionMs.toFixed(3)} ms`.padStart(20),
 				`no product ${(100 * restShare).toFixed(1)} %`.padStart(18),
+				row.restShareOfToken ? `, of a token ${(100 * row.restShareOfToken).toFixed(1)} %` : "",
 			].join(" "),
 		);
 	}
