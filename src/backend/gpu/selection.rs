@@ -231,10 +231,9 @@ mod tests {
     #[test]
     fn kernels_that_give_wrong_results_make_way_for_the_next() {
         let other_tiles = Variants { tiles: Tiles::Pairs, ..PACKED };
-        for (shaders, candidates) in [
-            (wrong_singles as Texts, [SINGLES, PACKED]),
-            (wrong_pairs as Texts, [other_tiles, PACKED]),
-        ] {
+        for (shaders, candidates) in
+            [(wrong_singles as Texts, [SINGLES, PACKED]), (wrong_pairs as Texts, [other_tiles, PACKED])]
+        {
             let Some(gpu) = gpu_with(shaders) else { return };
             let wrong = first_right(&gpu, &candidates).unwrap();
             assert_eq!(gpu.kernel_name(), PACKED.to_string());
