@@ -86,6 +86,26 @@ test("a software GPU is not chosen by itself, and the model says why", async () 
 	assert.match(info.fallbacks[0]!.reason, /processor/);
 });
 
+test("the power preference is in every request for an adapter", async () => {
+	const { requests, code } = await page.evaluate(async () => {
+		const { GPU } = globalThis as unknown as {
+			GPU: { prototype: { requestAdapter(options?: { powerPreference?: string }): Promise<unknown> } };
+		};
+		const requests: (string | undefined)[] = [];
+		const request = GPU.prototype.requestAdapter;
+		GPU.prototype.requestAdapter = async function (options) {
+			requests.push(options?.powerPreference);
+			// The package has looked; the module's own request ends here.
+			return requests.length === 1 ? request.call(this, options) : null;
+		};
+		const options = { device: "webgpu", powerPreference: "high-performance", worker: false } as const;
+		const failed = await window.sterna.loadModel("/bit-7m/", options).catch((error) => error);
+		return { requests, code: failed.code };
+	});
+	assert.deepEqual(requests, ["high-performance", "high-performance"]);
+	assert.equal(code, "unsupported_browser");
+});
+
 test("a generation can be stopped, and sampling with a seed repeats", async () => {
 	const { partial, first, second } = await page.evaluate(async () => {
 		const model = await window.sterna.loadModel("/bit-7m/", { device: "webgpu" });

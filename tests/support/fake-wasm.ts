@@ -35,6 +35,9 @@ export interface FakeLog {
 	instantiated: number;
 	resets: number;
 	loaderOptions?: LoaderOptions;
+	/** What the GPU is said not to run right, and why it is refused altogether. */
+	rejectedKernels?: string[];
+	gpuError?: Error;
 	/** What inspecting says of memory. */
 	memory?: InspectReport["memory"];
 }
@@ -109,6 +112,8 @@ class FakeLoader implements WasmLoader {
 	}
 
 	finish(): WasmModel {
+		const { gpuError, loaderOptions } = this.log;
+		if (gpuError && loaderOptions?.gpu) throw gpuError;
 		return new FakeModel(this.log);
 	}
 
@@ -136,9 +141,9 @@ class FakeModel implements WasmModel {
 			specialTokens: { eos: [0] },
 			defaults: {},
 			memory: { weights: 1, kvCache: 2 },
-			device: "wasm",
+			device: this.log.loaderOptions?.gpu ? "webgpu" : "wasm",
 			kernel: "fake",
-			rejectedKernels: [],
+			rejectedKernels: this.log.rejectedKernels ?? [],
 			threads: this.log.loaderOptions?.threads ?? 1,
 		};
 	}
@@ -220,6 +225,9 @@ export function fakeWasm(threads = 1, start: FakeStart = { type: "ready" }) {
 	class Loader extends FakeLoader {
 		constructor(options: LoaderOptions) {
 			super(log, options);
+		}
+		static async onGpu(options: LoaderOptions) {
+			return new Loader(options);
 		}
 	}
 	const memory = { buffer: new ArrayBuffer(8) };

@@ -2,7 +2,7 @@
 
 use super::arena::{Arena, Lease};
 use super::device::Device;
-use super::kernels::{Constant, Kernel, Kernels, Recipe};
+use super::kernels::{Constant, Kernel, Kernels, Recipe, Texts};
 use super::recorder::{Dispatch, Recorder};
 use super::rope::RopeTable;
 use super::variants::Variants;
@@ -31,12 +31,12 @@ pub struct Context {
 const MOST_QUEUED: usize = 32 << 20;
 
 impl Context {
-    pub fn new(device: Device, variants: Variants) -> Self {
+    pub fn new(device: Device, variants: Variants, shaders: Texts) -> Self {
         let input = storage(&device, 4 * (1 + MOST_TOKENS as u64), "input");
         Self {
             rope: RopeTable::default(),
             device,
-            kernels: Kernels::default(),
+            kernels: Kernels::new(shaders),
             recorder: Recorder::default(),
             arena: Arena::default(),
             store: Store::default(),

@@ -26,6 +26,21 @@ pub struct DeviceOptions {
     pub default_limits: bool,
 }
 
+impl DeviceOptions {
+    /// What the system, or the browser, is asked for.
+    fn adapter_request(&self) -> wgpu::RequestAdapterOptions<'static, 'static> {
+        wgpu::RequestAdapterOptions {
+            power_preference: match self.power {
+                PowerPreference::Auto => wgpu::PowerPreference::None,
+                PowerPreference::HighPerformance => wgpu::PowerPreference::HighPerformance,
+                PowerPreference::LowPower => wgpu::PowerPreference::LowPower,
+            },
+            force_fallback_adapter: self.software,
+            ..Default::default()
+        }
+    }
+}
+
 /// An open GPU.
 pub struct Device {
     pub device: wgpu::Device,
@@ -50,15 +65,7 @@ impl Device {
     pub async fn open(options: &DeviceOptions) -> Result<Self> {
         let instance = wgpu::Instance::default();
         let adapter = instance
-            .request_adapter(&wgpu::RequestAdapterOptions {
-                power_preference: match options.power {
-                    PowerPreference::Auto => wgpu::PowerPreference::None,
-                    PowerPreference::HighPerformance => wgpu::PowerPreference::HighPerformance,
-                    PowerPreference::LowPower => wgpu::PowerPreference::LowPower,
-                },
-                force_fallback_adapter: options.software,
-                ..Default::default()
-            })
+            .request_adapter(&options.adapter_request())
             .await
             .map_err(|error| unavailable(&format!("no GPU can be used ({error})")))?;
         let offered = adapter.features();
@@ -107,12 +114,7 @@ impl Device {
     /// `device_lost` or `out_of_memory` once the GPU has reported it; `unsupported_browser` after an error
     /// that the GPU should not give.
     pub fn check(&self) -> Result<()> {
-        if let Some(message) = &*lock(&self.faults.lost) {
-            return Err(Error::DeviceLost(format!(
-                "{message}: load the model again, on device \"wasm\" if it happens again"
-            )));
-        }
-        lock(&self.faults.failed).clone().map_or(Ok(()), Err)
+        self.faults.check()
     }
 
     /// Waits until everything submitted so far is done.
@@ -155,6 +157,15 @@ impl Device {
 const MOST_BINDING_BYTES: u64 = 1 << 30;
 
 impl Faults {
+    fn check(&self) -> Result<()> {
+        if let Some(message) = &*lock(&self.lost) {
+            return Err(Error::DeviceLost(format!(
+                "{message}: load the model again, on device \"wasm\" if it happens again"
+            )));
+        }
+        lock(&self.failed).clone().map_or(Ok(()), Err)
+    }
+
     fn note_loss(&self, message: String) {
         lock(&self.lost).get_or_insert(message);
     }
@@ -221,5 +232,66 @@ impl Future for Signal {
         }
         state.waker = Some(context.waker().clone());
         std::task::Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn out_of_memory() -> wgpu::Error {
+        wgpu::Error::OutOfMemory { source: "vkAllocateMemory".into() }
+    }
+
+    fn invalid() -> wgpu::Error {
+        wgpu::Error::Validation { source: "buffer".into(), description: "a buffer is invalid".into() }
+    }
+
+    fn request(json: &str) -> wgpu::PowerPreference {
+        let power = serde_json::from_str(json).unwrap();
+        DeviceOptions { power, ..Default::default() }.adapter_request().power_preference
+    }
+
+    #[test]
+    fn the_adapter_request_says_what_was_asked_for() {
+        assert_eq!(request(r#""auto""#), wgpu::PowerPreference::None);
+        assert_eq!(request(r#""high-performance""#), wgpu::PowerPreference::HighPerformance);
+        assert_eq!(request(r#""low-power""#), wgpu::PowerPreference::LowPower);
+        assert!(serde_json::from_str::<PowerPreference>(r#""fast""#).is_err());
+        for software in [false, true] {
+            let options = DeviceOptions { software, ..Default::default() };
+            assert_eq!(options.adapter_request().force_fallback_adapter, software);
+        }
+    }
+
+    #[test]
+    fn memory_that_is_full_is_reported_with_advice() {
+        let faults = Faults::default();
+        assert_eq!(faults.check(), Ok(()));
+        faults.note_error(&out_of_memory());
+        // What could not be made is invalid wherever it is used.
+        faults.note_error(&invalid());
+        let error = faults.check().unwrap_err();
+        assert_eq!(error.code(), "out_of_memory");
+        for advice in ["close other tabs", "smaller model", "contextLength"] {
+            assert!(error.to_string().contains(advice), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_refused_command_leads_to_another_device() {
+        let faults = Faults::default();
+        faults.note_error(&invalid());
+        let error = faults.check().unwrap_err();
+        assert_eq!(error.code(), "unsupported_browser");
+        assert!(error.to_string().contains("a buffer is invalid"), "{error}");
+    }
+
+    #[test]
+    fn a_lost_device_explains_everything_else() {
+        let faults = Faults::default();
+        faults.note_error(&out_of_memory());
+        faults.note_loss("the GPU was lost".into());
+        assert_eq!(faults.check().unwrap_err().code(), "device_lost");
     }
 }

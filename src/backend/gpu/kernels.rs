@@ -29,25 +29,35 @@ pub struct Kernel {
     pub layout: wgpu::BindGroupLayout,
 }
 
+/// Gives a file of `shaders/` by its name without the ending.
+pub type Texts = fn(&'static str) -> &'static str;
+
 /// All kernels compiled so far.
-#[derive(Default)]
 pub struct Kernels {
+    texts: Texts,
     known: RefCell<HashMap<Recipe, Rc<Kernel>>>,
 }
 
 impl Kernels {
+    pub fn new(texts: Texts) -> Self {
+        Self { texts, known: RefCell::default() }
+    }
+
     pub fn get(&self, device: &Device, recipe: Recipe) -> Rc<Kernel> {
         let mut known = self.known.borrow_mut();
         let id = known.len();
-        known.entry(recipe).or_insert_with_key(|recipe| Rc::new(compile(device, recipe, id))).clone()
+        let compiled = |recipe: &Recipe| {
+            let source = source(device, recipe, self.texts);
+            Rc::new(compile(device, recipe.parts.last().copied(), source, id))
+        };
+        known.entry(recipe).or_insert_with_key(compiled).clone()
     }
 }
 
-fn compile(device: &Device, recipe: &Recipe, id: usize) -> Kernel {
-    let label = recipe.parts.last().copied();
+fn compile(device: &Device, label: Option<&str>, source: String, id: usize) -> Kernel {
     let module = device.device.create_shader_module(wgpu::ShaderModuleDescriptor {
         label,
-        source: wgpu::ShaderSource::Wgsl(source(device, recipe).into()),
+        source: wgpu::ShaderSource::Wgsl(source.into()),
     });
     let pipeline = device.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
         label,
@@ -61,7 +71,7 @@ fn compile(device: &Device, recipe: &Recipe, id: usize) -> Kernel {
     Kernel { id, pipeline, layout }
 }
 
-fn source(device: &Device, recipe: &Recipe) -> String {
+fn source(device: &Device, recipe: &Recipe, texts: Texts) -> String {
     let mut source = String::new();
     if device.has_subgroups && cfg!(target_arch = "wasm32") {
         // Browsers want to be told; naga knows neither line. Teams divide rows evenly, so that whole
@@ -76,14 +86,15 @@ fn source(device: &Device, recipe: &Recipe) -> String {
         line.expect("writing to a string does not fail");
     }
     for part in &recipe.parts {
-        source += text(part);
+        source += texts(part);
     }
     source
 }
 
 macro_rules! shaders {
     ($($name:literal),* $(,)?) => {
-        fn text(part: &str) -> &'static str {
+        /// The files as they are.
+        pub fn text(part: &'static str) -> &'static str {
             match part {
                 $($name => include_str!(concat!("../../../shaders/", $name, ".wgsl")),)*
                 _ => unreachable!("{part} is not a file of shaders/"),

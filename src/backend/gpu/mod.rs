@@ -57,6 +57,14 @@ impl Gpu {
     /// # Errors
     /// `unsupported_browser` when there is none that can be used, or it cannot run what is forced.
     pub async fn open(options: &DeviceOptions, forced: Option<Variants>) -> Result<Self> {
+        Self::open_with_shaders(options, forced, kernels::text).await
+    }
+
+    async fn open_with_shaders(
+        options: &DeviceOptions,
+        forced: Option<Variants>,
+        shaders: kernels::Texts,
+    ) -> Result<Self> {
         let device = Device::open(options).await?;
         if forced.is_some_and(Variants::needs_subgroups) && !device.has_subgroups {
             return Err(device::unavailable("the GPU has no subgroups"));
@@ -67,7 +75,8 @@ impl Gpu {
             preparation: InputPreparation::Inline,
             tiles: Tiles::Packed,
         });
-        Ok(Self { context: Rc::new(Context::new(device, variants)), forced, rejected: Rc::default() })
+        let context = Rc::new(Context::new(device, variants, shaders));
+        Ok(Self { context, forced, rejected: Rc::default() })
     }
 
     /// What was wrong with kernels that were tried and are not used, for people to read.

@@ -119,12 +119,24 @@ impl<'a> Trial<'a> {
     /// Runs something with these variants; what does not compile is an error.
     async fn with<T>(&self, variants: Variants, run: impl AsyncFnOnce() -> Result<T>) -> Result<T> {
         self.gpu.context.variants.set(variants);
-        let scope = self.gpu.context.device.device.push_error_scope(wgpu::ErrorFilter::Validation);
+        let device = &self.gpu.context.device;
+        // Of the shader's making, and of the driver's.
+        let invalid = device.device.push_error_scope(wgpu::ErrorFilter::Validation);
+        let internal = device.device.push_error_scope(wgpu::ErrorFilter::Internal);
         let result = run().await;
-        match scope.pop().await {
-            Some(error) => Err(unavailable(&format!("a kernel does not compile ({error})"))),
-            None => result,
-        }
+        let (internal, invalid) = (internal.pop(), invalid.pop());
+        let refused = internal.await.or(invalid.await);
+        verdict(device.check(), refused, result)
+    }
+}
+
+/// What came of a trial. Where memory is full or the device is lost, everything after it is invalid, so that what
+/// is wrong with the device comes before what was refused.
+fn verdict<T>(device: Result<()>, refused: Option<wgpu::Error>, result: Result<T>) -> Result<T> {
+    device?;
+    match refused {
+        Some(error) => Err(unavailable(&format!("a kernel does not compile ({error})"))),
+        None => result,
     }
 }
 
@@ -254,3 +266,28 @@ async fn time(gpu: &Gpu, run: impl Fn()) -> Result<Duration> {
 
 const LONG_ENOUGH: Duration = Duration::from_millis(6);
 const MOST_REPETITIONS: u32 = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Error;
+
+    fn internal() -> Option<wgpu::Error> {
+        Some(wgpu::Error::Internal { source: "driver".into(), description: "no registers left".into() })
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_device_is_not_taken_for_a_kernel_that_does_not_compile() {
+        for error in [Error::OutOfMemory("full".into()), Error::DeviceLost("gone".into())] {
+            assert_eq!(verdict(Err(error.clone()), internal(), Ok(())), Err(error));
+        }
+    }
+
+    #[test]
+    fn what_the_driver_does_not_compile_is_wrong_though_something_was_read() {
+        let error = verdict(Ok(()), internal(), Ok(())).unwrap_err();
+        assert_eq!(error.code(), "unsupported_browser");
+        assert!(error.to_string().contains("no registers left"), "{error}");
+        assert_eq!(verdict(Ok(()), None, Ok(7)), Ok(7));
+    }
+}
