@@ -1,5 +1,5 @@
 //! Memory that is needed soon. WebAssembly has no instruction to prefetch, but loads whose result nobody waits for
-//! do it: while some keys or values are computed with, the next ones come.
+//! do it: while some keys or values are computed with, the next ones come; and many lines come at once where few would.
 
 /// Bytes that memory is read in.
 const LINE: usize = 64;
