@@ -57,13 +57,10 @@ pub struct RunPlanes<'a> {
 /// A step of eight rows, unpacked.
 pub type StepCodes = [Chunk; GROUP_ROWS];
 
-/// Sums over a run of columns, for activations of so many planes, modulo 2³²: `Σ code · x` may not fit 32 bits
-/// where `Σ weight · x` does.
-pub trait RunKernel<const PLANES: usize> {
+/// Sums over a run of columns for several tokens, whose planes follow each other in the same sums: modulo 2³², as
+/// `Σ code · x` may not fit 32 bits where `Σ weight · x` does.
+pub trait TileKernel {
     fn new() -> Self;
-
-    /// For eight rows and one token. `weights` are consecutive steps of one stream, at most [`RUN_STEPS`].
-    fn group_sums(&self, weights: &[u8], x: RunPlanes<'_>) -> RowSums;
 
     /// For tile `tile` of eight rows, whose codes are given for every step, and some tokens: `x` has a chunk of each for
     /// every step of every plane.
@@ -72,4 +69,10 @@ pub trait RunKernel<const PLANES: usize> {
 
     /// Unpacks steps.
     fn unpack(weights: &[u8], out: &mut [StepCodes]);
+}
+
+/// A [`TileKernel`] with sums for one token, whose activations have so many planes.
+pub trait RunKernel<const PLANES: usize>: TileKernel {
+    /// For eight rows. `weights` are consecutive steps of one stream, at most [`RUN_STEPS`].
+    fn group_sums(&self, weights: &[u8], x: RunPlanes<'_>) -> RowSums;
 }

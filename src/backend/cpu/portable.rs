@@ -1,6 +1,8 @@
 //! The integer kernels in portable Rust, written so that the compiler vectorises them.
 
-use super::dot::{Chunk, GroupBytes, RowSums, RunKernel, RunPlanes, STEP_BYTES, StepCodes, TILE_ROWS};
+use super::dot::{
+    Chunk, GroupBytes, RowSums, RunKernel, RunPlanes, STEP_BYTES, StepCodes, TILE_ROWS, TileKernel,
+};
 use super::run_product::RunProduct;
 use super::tiles::Tile;
 use crate::quant::ternary::{CHUNK_COLS, STREAMS};
@@ -43,16 +45,9 @@ fn dot_stream(weights: &[u8], x: &[Chunk]) -> RowSums {
 /// The run kernel.
 pub struct Portable;
 
-impl<const PLANES: usize> RunKernel<PLANES> for Portable {
+impl TileKernel for Portable {
     fn new() -> Self {
         Self
-    }
-
-    fn group_sums(&self, weights: &[u8], x: RunPlanes<'_>) -> RowSums {
-        (0..PLANES).fold(RowSums::default(), |mut sums, plane| {
-            shift_and_add(&mut sums, dot_stream(weights, &x.chunks[plane * x.stride..]));
-            sums
-        })
     }
 
     fn tile_sums<const V: usize>(
@@ -74,6 +69,15 @@ impl<const PLANES: usize> RunKernel<PLANES> for Portable {
         for (bytes, out) in weights.as_chunks::<STEP_BYTES>().0.iter().zip(out) {
             *out = std::array::from_fn(|row| codes(bytes, row));
         }
+    }
+}
+
+impl<const PLANES: usize> RunKernel<PLANES> for Portable {
+    fn group_sums(&self, weights: &[u8], x: RunPlanes<'_>) -> RowSums {
+        (0..PLANES).fold(RowSums::default(), |mut sums, plane| {
+            shift_and_add(&mut sums, dot_stream(weights, &x.chunks[plane * x.stride..]));
+            sums
+        })
     }
 }
 

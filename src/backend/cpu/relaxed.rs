@@ -9,6 +9,7 @@
 
 use super::dot::{
     Chunk, FLOAT_PLANES, GroupBytes, RowSums, RunKernel, RunPlanes, STEP_BYTES, StepCodes, TILE_ROWS,
+    TileKernel,
 };
 use super::lanes::{lane_sums, opaque_masks, tile_sums};
 use super::relaxed_lowering::sums_in_16_bits;
@@ -119,24 +120,10 @@ impl OneInstruction {
     }
 }
 
-impl RunKernel<1> for OneInstruction {
+impl TileKernel for OneInstruction {
     #[inline(always)]
     fn new() -> Self {
         Self { masks: opaque_masks(|mask| i8x16_splat(mask as i8)) }
-    }
-
-    #[inline(always)]
-    fn group_sums(&self, weights: &[u8], x: RunPlanes<'_>) -> RowSums {
-        let mut halves = [[[i32x4_splat(0); 4]]; 2];
-        for_steps(weights, x, 1, |weights, x| {
-            for (half, sums) in halves.iter_mut().enumerate() {
-                // SAFETY: a step's bytes can be read, and its chunk, which is a vector.
-                let (codes, x) = unsafe { (load_half(weights, half), v128_load(x.cast())) };
-                self.add(sums, codes, [x]);
-            }
-        });
-        let sums = halves.map(|[[a, b, c, d]]| lane_sums([a, i32x4_shr(b, 2), i32x4_shr(c, 4), d]));
-        std::array::from_fn(|row| sums[row / 4][row % 4])
     }
 
     #[inline(always)]
@@ -154,12 +141,23 @@ impl RunKernel<1> for OneInstruction {
     }
 }
 
-impl RunKernel<FLOAT_PLANES> for OneInstruction {
+impl RunKernel<1> for OneInstruction {
     #[inline(always)]
-    fn new() -> Self {
-        Self { masks: opaque_masks(|mask| i8x16_splat(mask as i8)) }
+    fn group_sums(&self, weights: &[u8], x: RunPlanes<'_>) -> RowSums {
+        let mut halves = [[[i32x4_splat(0); 4]]; 2];
+        for_steps(weights, x, 1, |weights, x| {
+            for (half, sums) in halves.iter_mut().enumerate() {
+                // SAFETY: a step's bytes can be read, and its chunk, which is a vector.
+                let (codes, x) = unsafe { (load_half(weights, half), v128_load(x.cast())) };
+                self.add(sums, codes, [x]);
+            }
+        });
+        let sums = halves.map(|[[a, b, c, d]]| lane_sums([a, i32x4_shr(b, 2), i32x4_shr(c, 4), d]));
+        std::array::from_fn(|row| sums[row / 4][row % 4])
     }
+}
 
+impl RunKernel<FLOAT_PLANES> for OneInstruction {
     /// Half of the rows at a time: for that many sums there are registers, nearly.
     #[inline(always)]
     fn group_sums(&self, weights: &[u8], x: RunPlanes<'_>) -> RowSums {
@@ -179,20 +177,6 @@ impl RunKernel<FLOAT_PLANES> for OneInstruction {
             *out = join_planes(sums.map(|[a, b, c, d]| [a, i32x4_shr(b, 2), i32x4_shr(c, 4), d]));
         }
         out
-    }
-
-    #[inline(always)]
-    fn tile_sums<const V: usize>(
-        codes: &[StepCodes],
-        tile: usize,
-        x: &[[Chunk; V]],
-    ) -> [[i32; TILE_ROWS]; V] {
-        run_tile_sums(codes, tile, x)
-    }
-
-    #[inline(always)]
-    fn unpack(weights: &[u8], out: &mut [StepCodes]) {
-        unpack_steps(weights, out);
     }
 }
 

@@ -4,6 +4,7 @@
 
 use super::dot::{
     Chunk, FLOAT_PLANES, PLANE_BITS, RUN_STEPS, RowSums, RunKernel, RunPlanes, StepCodes, TILE_ROWS,
+    TileKernel,
 };
 use super::lanes::{lane_sums, opaque_masks, tile_sums};
 use super::relaxed::{join_planes, unpack_steps};
@@ -108,24 +109,10 @@ impl SumsIn16Bits {
     }
 }
 
-impl RunKernel<1> for SumsIn16Bits {
+impl TileKernel for SumsIn16Bits {
     #[inline(always)]
     fn new() -> Self {
         Self { masks: opaque_masks(|mask| i8x16_splat(mask as i8)) }
-    }
-
-    #[inline(always)]
-    fn group_sums(&self, weights: &[u8], x: RunPlanes<'_>) -> RowSums {
-        let mut halves = [[[i16x8_splat(0); 4]]; 2];
-        for_steps(weights, x, 1, |weights, x| {
-            for (half, sums) in halves.iter_mut().enumerate() {
-                // SAFETY: a step's bytes can be read, and its chunk, which is a vector.
-                let (codes, x) = unsafe { (load_half(weights, half), v128_load(x.cast())) };
-                self.add(sums, codes, [x]);
-            }
-        });
-        let sums = halves.map(|[sums]| row_sums(sums.map(|sum| i32x4_extadd_pairwise_i16x8(sum))));
-        std::array::from_fn(|row| sums[row / 4][row % 4])
     }
 
     #[inline(always)]
@@ -143,12 +130,23 @@ impl RunKernel<1> for SumsIn16Bits {
     }
 }
 
-impl RunKernel<FLOAT_PLANES> for SumsIn16Bits {
+impl RunKernel<1> for SumsIn16Bits {
     #[inline(always)]
-    fn new() -> Self {
-        Self { masks: opaque_masks(|mask| i8x16_splat(mask as i8)) }
+    fn group_sums(&self, weights: &[u8], x: RunPlanes<'_>) -> RowSums {
+        let mut halves = [[[i16x8_splat(0); 4]]; 2];
+        for_steps(weights, x, 1, |weights, x| {
+            for (half, sums) in halves.iter_mut().enumerate() {
+                // SAFETY: a step's bytes can be read, and its chunk, which is a vector.
+                let (codes, x) = unsafe { (load_half(weights, half), v128_load(x.cast())) };
+                self.add(sums, codes, [x]);
+            }
+        });
+        let sums = halves.map(|[sums]| row_sums(sums.map(|sum| i32x4_extadd_pairwise_i16x8(sum))));
+        std::array::from_fn(|row| sums[row / 4][row % 4])
     }
+}
 
+impl RunKernel<FLOAT_PLANES> for SumsIn16Bits {
     /// Half of the rows at a time: for that many sums there are registers, nearly.
     #[inline(always)]
     fn group_sums(&self, weights: &[u8], x: RunPlanes<'_>) -> RowSums {
@@ -169,20 +167,6 @@ impl RunKernel<FLOAT_PLANES> for SumsIn16Bits {
             *out = join_planes(wide.map(|[a, b, c, d]| [a, i32x4_shr(b, 2), c, i32x4_shr(d, 2)]));
         }
         out
-    }
-
-    #[inline(always)]
-    fn tile_sums<const V: usize>(
-        codes: &[StepCodes],
-        tile: usize,
-        x: &[[Chunk; V]],
-    ) -> [[i32; TILE_ROWS]; V] {
-        run_tile_sums(codes, tile, x)
-    }
-
-    #[inline(always)]
-    fn unpack(weights: &[u8], out: &mut [StepCodes]) {
-        unpack_steps(weights, out);
     }
 }
 

@@ -8,6 +8,7 @@
 
 use super::dot::{
     Chunk, FLOAT_PLANES, GroupBytes, RowSums, RunKernel, RunPlanes, STEP_BYTES, StepCodes, TILE_ROWS,
+    TileKernel,
 };
 use super::lanes::{lane_sums, opaque_masks, tile_sums};
 use super::run_product::RunProduct;
@@ -124,23 +125,10 @@ impl Simd128 {
     }
 }
 
-impl RunKernel<1> for Simd128 {
+impl TileKernel for Simd128 {
     #[inline(always)]
     fn new() -> Self {
         Self { masks: opaque_masks(|mask| i16x8_splat(mask)) }
-    }
-
-    #[inline(always)]
-    fn group_sums(&self, weights: &[u8], x: RunPlanes<'_>) -> RowSums {
-        let mut halves = [[[i32x4_splat(0); 4]]; 2];
-        for_steps(weights, x, 1, |weights, x| {
-            for (half, sums) in halves.iter_mut().enumerate() {
-                // SAFETY: a step's bytes can be read, and its chunk.
-                unsafe { self.add(sums, load_half(weights, half), [x]) };
-            }
-        });
-        let sums = halves.map(|[sums]| row_sums(sums));
-        std::array::from_fn(|row| sums[row / 4][row % 4])
     }
 
     #[inline(always)]
@@ -158,12 +146,22 @@ impl RunKernel<1> for Simd128 {
     }
 }
 
-impl RunKernel<FLOAT_PLANES> for Simd128 {
+impl RunKernel<1> for Simd128 {
     #[inline(always)]
-    fn new() -> Self {
-        Self { masks: opaque_masks(|mask| i16x8_splat(mask)) }
+    fn group_sums(&self, weights: &[u8], x: RunPlanes<'_>) -> RowSums {
+        let mut halves = [[[i32x4_splat(0); 4]]; 2];
+        for_steps(weights, x, 1, |weights, x| {
+            for (half, sums) in halves.iter_mut().enumerate() {
+                // SAFETY: a step's bytes can be read, and its chunk.
+                unsafe { self.add(sums, load_half(weights, half), [x]) };
+            }
+        });
+        let sums = halves.map(|[sums]| row_sums(sums));
+        std::array::from_fn(|row| sums[row / 4][row % 4])
     }
+}
 
+impl RunKernel<FLOAT_PLANES> for Simd128 {
     /// Half of the rows at a time: for that many sums there are registers.
     #[inline(always)]
     fn group_sums(&self, weights: &[u8], x: RunPlanes<'_>) -> RowSums {
@@ -180,20 +178,6 @@ impl RunKernel<FLOAT_PLANES> for Simd128 {
             *out = std::array::from_fn(|row| (upper[row] << PLANE_BITS).wrapping_add(lower[row]));
         }
         out
-    }
-
-    #[inline(always)]
-    fn tile_sums<const V: usize>(
-        codes: &[StepCodes],
-        tile: usize,
-        x: &[[Chunk; V]],
-    ) -> [[i32; TILE_ROWS]; V] {
-        run_tile_sums(codes, tile, x)
-    }
-
-    #[inline(always)]
-    fn unpack(weights: &[u8], out: &mut [StepCodes]) {
-        unpack_steps(weights, out);
     }
 }
 
