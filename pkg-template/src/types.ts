@@ -153,11 +153,12 @@ export interface LoadOptions {
 	 */
 	i2sLayout?: "x86" | "arm";
 	/**
-	 * How many threads compute. `"auto"` (the default) is about as many as there are physical cores, at most 8,
-	 * and leaves one to the page. A number asks for that many; more than the machine has cores are never
-	 * started. Threads need a cross-origin isolated page ({@link capabilities} names the headers) and a worker:
-	 * elsewhere the model computes in one thread. In Node `"auto"` is one thread; a process with more ends only
-	 * after {@link Model.dispose}. Results do not depend on it; `model.info.threads` tells.
+	 * How many threads compute. `"auto"` (the default) is about as many as there are physical cores, at most 8, and
+	 * leaves one to the page. A number asks for that many; more than the machine has cores are never started; while
+	 * other programs hold them up so that fewer are faster, the others rest. Threads need a cross-origin isolated page
+	 * ({@link capabilities} names the headers) and a worker: elsewhere the model computes in one thread. In Node
+	 * `"auto"` is one thread; a process with more ends only after {@link Model.dispose}. Results do not depend on it;
+	 * `model.info.threads` tells.
 	 */
 	threads?: "auto" | number;
 	/** Called as the load advances, some twenty times a second at most, and at each change of phase. What it throws is
@@ -431,7 +432,7 @@ export interface ModelInfo {
 	fallbacks: Fallback[];
 	/** The compute kernels in use, for example `"simd128"`. */
 	kernel: string;
-	/** How many threads compute. */
+	/** How many threads compute, where other programs do not hold them up. */
 	threads: number;
 	/** Whether text can be given and got; without a tokenizer only token ids work. */
 	hasTokenizer: boolean;

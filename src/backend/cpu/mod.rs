@@ -11,6 +11,7 @@ mod dense;
 mod dense_simd128;
 mod dot;
 mod gemm;
+mod governor;
 mod input;
 #[cfg(target_feature = "simd128")]
 mod lanes;
@@ -50,15 +51,18 @@ use crate::float::exp;
 use crate::generate::sampler::{Sampler, SamplerOptions};
 use crate::model::{Activation, LinearInput, ModelConfig, RopeFrequencies};
 use crate::quant::Matrix;
+use governor::Governor;
 use pool::Pool;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tiles::{TileShape, for_tiles};
+use web_time::Instant;
 
 /// The CPU: this thread, and those of a pool.
 #[derive(Debug, Clone)]
 pub struct Cpu {
     pool: Arc<Pool>,
+    governor: Arc<Mutex<Governor>>,
 }
 
 impl Default for Cpu {
@@ -72,7 +76,9 @@ impl Cpu {
     /// Computes in `threads` threads, this one among them. Results do not depend on how many there are.
     /// In WebAssembly the other threads have to be given their [`Seat`]s.
     pub fn with_threads(threads: usize) -> Self {
-        Self { pool: Arc::new(Pool::new(threads)) }
+        let pool = Pool::new(threads);
+        let governor = Governor::new(pool.threads());
+        Self { pool: Arc::new(pool), governor: Arc::new(Mutex::new(governor)) }
     }
 
     pub fn threads(&self) -> usize {
@@ -82,6 +88,26 @@ impl Cpu {
     /// A place for a thread that JavaScript starts.
     pub fn seat(&self) -> Seat {
         self.pool.seat()
+    }
+
+    fn begin_step(&self) {
+        if self.threads() == 1 {
+            return;
+        }
+        self.pool.take_slept();
+        self.governor().begin(Instant::now());
+    }
+
+    fn end_step(&self, tokens: usize) {
+        if self.threads() == 1 {
+            return;
+        }
+        let active = self.governor().end(tokens, Instant::now(), self.pool.take_slept());
+        self.pool.set_active(active);
+    }
+
+    fn governor(&self) -> MutexGuard<'_, Governor> {
+        self.governor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Which kernels run, as `model.info.kernel` shows it.
@@ -134,7 +160,9 @@ impl Backend for Cpu {
         Ok(CpuCache::new(shape))
     }
 
+    /// Begins a step, which [`Self::commit`] ends.
     fn embed(&self, table: &Matrix, ids: TokenIds<'_, u32>, _: usize) -> CpuTensor {
+        self.begin_step();
         let ids = match ids {
             TokenIds::Given(ids) => ids,
             TokenIds::Chosen(id) => std::slice::from_ref(id),
@@ -190,6 +218,7 @@ impl Backend for Cpu {
 
     fn commit(&self, cache: &mut CpuCache, tokens: usize) {
         cache.commit(tokens);
+        self.end_step(tokens);
     }
 
     fn last_rows(&self, x: CpuTensor, rows: usize) -> CpuTensor {

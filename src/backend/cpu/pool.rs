@@ -15,6 +15,7 @@ use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use web_time::{Duration, Instant};
 
 /// Most parts of a job.
 pub const MAX_PARTS: usize = 1 << 15;
@@ -55,9 +56,17 @@ struct Shared {
     broken: AtomicBool,
     sleepers: AtomicU32,
     caller_sleeps: AtomicBool,
+    /// Nanoseconds that callers slept.
+    slept: AtomicU64,
+    /// Threads that serve the pool or did.
+    seated: AtomicUsize,
+    /// Threads that take part, the caller's among them.
+    active: AtomicUsize,
     gate: Mutex<()>,
     work: Condvar,
     done: Condvar,
+    /// More threads take part, or the pool closes.
+    recall: Condvar,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
@@ -107,9 +116,13 @@ impl Pool {
             broken: AtomicBool::new(false),
             sleepers: AtomicU32::new(0),
             caller_sleeps: AtomicBool::new(false),
+            slept: AtomicU64::new(0),
+            seated: AtomicUsize::new(1),
+            active: AtomicUsize::new(threads),
             gate: Mutex::new(()),
             work: Condvar::new(),
             done: Condvar::new(),
+            recall: Condvar::new(),
             panic: Mutex::new(None),
         });
         Self {
@@ -127,6 +140,24 @@ impl Pool {
         self.threads
     }
 
+    /// How many threads take part in jobs.
+    pub fn active(&self) -> usize {
+        self.shared.active.load(Relaxed)
+    }
+
+    /// Lets `active` of the threads take part in jobs from now on; the caller's always does.
+    pub fn set_active(&self, active: usize) {
+        let active = active.clamp(1, self.threads);
+        if self.shared.active.swap(active, SeqCst) < active {
+            self.shared.wake(&self.shared.recall);
+        }
+    }
+
+    /// How long callers slept since this was last asked, waiting for parts that other threads had taken.
+    pub fn take_slept(&self) -> Duration {
+        Duration::from_nanos(self.shared.slept.swap(0, Relaxed))
+    }
+
     /// A place for one more thread.
     pub fn seat(&self) -> Seat {
         Seat(self.shared.clone())
@@ -141,7 +172,7 @@ impl Pool {
     /// [`MAX_PARTS`] parts.
     pub fn run(&self, parts: usize, task: &(dyn Fn(usize) + Sync)) {
         assert!(parts <= MAX_PARTS, "a job has at most {MAX_PARTS} parts");
-        let alone = parts < 2 || self.threads == 1;
+        let alone = parts < 2 || self.active() == 1;
         if alone || self.shared.busy.swap(true, Acquire) {
             (0..parts).for_each(task);
             return;
@@ -160,6 +191,7 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         self.shared.announce(0);
+        self.shared.wake(&self.shared.recall);
         #[cfg(not(target_arch = "wasm32"))]
         for handle in self.handles.drain(..) {
             // Tasks' panics are caught: a thread can only end in order.
@@ -171,10 +203,15 @@ impl Drop for Pool {
 impl Seat {
     /// Works for the pool until it is dropped.
     pub fn serve(self) {
+        let place = self.0.seated.fetch_add(1, Relaxed);
         let mut seen = 0;
         let mut spins = SPINS;
         while let Some(job) = self.0.next_job(seen, spins) {
             seen = job.epoch();
+            if place >= self.0.active.load(SeqCst) {
+                self.0.wait_for_recall(place);
+                continue;
+            }
             let parts = self.0.take_parts();
             // A thread that finds nothing left competes with those that work: it looks less long.
             spins = if parts > 0 { SPINS } else { spins / 2 };
@@ -186,8 +223,7 @@ impl Seat {
     #[cfg(target_arch = "wasm32")]
     pub fn abandon(self) {
         self.0.broken.store(true, SeqCst);
-        let _gate = lock(&self.0.gate);
-        self.0.done.notify_all();
+        self.0.wake(&self.0.done);
     }
 
     /// The place as a number, for another thread to claim with [`Self::from_raw`].
@@ -221,9 +257,15 @@ impl Shared {
         let next = Job(self.job.load(Relaxed)).successor(parts);
         self.job.store(next.0, SeqCst);
         if self.sleepers.load(SeqCst) > 0 {
-            let _gate = lock(&self.gate);
-            self.work.notify_all();
+            self.wake(&self.work);
         }
+    }
+
+    /// Wakes all who wait for something that has become true.
+    fn wake(&self, waiting: &Condvar) {
+        // Who found it untrue a moment ago waits by now: the gate was closed in between.
+        let _gate = lock(&self.gate);
+        waiting.notify_all();
     }
 
     /// Takes and does parts until none is left; returns how many it did.
@@ -252,8 +294,7 @@ impl Shared {
         }
         let is_last = self.finished.fetch_add(1, SeqCst) + 1 == job.parts();
         if is_last && self.caller_sleeps.load(SeqCst) {
-            let _gate = lock(&self.gate);
-            self.done.notify_all();
+            self.wake(&self.done);
         }
     }
 
@@ -268,13 +309,24 @@ impl Shared {
         }
         if !is_over() {
             let mut gate = lock(&self.gate);
+            let start = Instant::now();
             self.caller_sleeps.store(true, SeqCst);
             while !is_over() {
                 gate = self.done.wait(gate).unwrap_or_else(PoisonError::into_inner);
             }
             self.caller_sleeps.store(false, SeqCst);
+            self.slept.fetch_add(start.elapsed().as_nanos() as u64, Relaxed);
         }
         assert!(!self.broken.load(SeqCst), "a thread of the pool was lost");
+    }
+
+    /// Waits until the thread in a place takes part again, or the pool closes.
+    fn wait_for_recall(&self, place: usize) {
+        let is_away = || place >= self.active.load(SeqCst) && Job(self.job.load(SeqCst)).parts() > 0;
+        let mut gate = lock(&self.gate);
+        while is_away() {
+            gate = self.recall.wait(gate).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     /// The first job after epoch `seen`, or `None` when the pool closes.

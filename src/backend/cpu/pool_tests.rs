@@ -1,8 +1,8 @@
 //! Stress tests of the pool: what goes wrong here would be a hang or a race in a browser.
 
 use super::*;
+use std::sync::Barrier;
 use std::sync::atomic::AtomicU8;
-use std::time::Duration;
 
 /// Runs a job and checks that each part was done once.
 fn check_job(pool: &Pool, parts: usize) {
@@ -46,6 +46,40 @@ fn other_threads_do_take_part() {
         std::thread::sleep(Duration::from_millis(2));
     });
     assert_eq!(ids.into_inner().unwrap().len(), 2);
+}
+
+#[test]
+fn threads_that_do_not_take_part_come_back() {
+    let pool = Pool::new(4);
+    for active in [1, 4, 2, 3, 0, 9, 1] {
+        pool.set_active(active);
+        assert_eq!(pool.active(), active.clamp(1, 4));
+        for job in 0..500 {
+            check_job(&pool, job % 41);
+        }
+        // Passed only when each part has a thread of its own.
+        let meeting = Barrier::new(pool.active());
+        pool.run(pool.active(), &|_| {
+            meeting.wait();
+        });
+    }
+    let caller = std::thread::current().id();
+    pool.run(50, &|_| assert_eq!(std::thread::current().id(), caller));
+}
+
+#[test]
+fn time_that_the_caller_sleeps_is_told_once() {
+    let pool = Pool::new(2);
+    assert_eq!(pool.take_slept(), Duration::ZERO);
+    let (caller, meeting) = (std::thread::current().id(), Barrier::new(2));
+    pool.run(2, &|_| {
+        meeting.wait();
+        while std::thread::current().id() != caller && !pool.shared.caller_sleeps.load(SeqCst) {
+            std::thread::yield_now();
+        }
+    });
+    assert!(pool.take_slept() > Duration::ZERO);
+    assert_eq!(pool.take_slept(), Duration::ZERO);
 }
 
 #[test]

@@ -27,10 +27,10 @@ impl TileShape {
     /// Tiles of all tokens for a tensor of `columns` columns, each of which takes reading `bytes` bytes.
     pub fn for_columns(pool: &Pool, tokens: usize, columns: usize, bytes: usize) -> Self {
         let worth_while = TILE_BYTES.div_ceil(bytes.max(1));
-        let fair = columns / (pool.threads() * TILES_A_THREAD);
+        let fair = columns / (pool.active() * TILES_A_THREAD);
         // A power of two divides slabs.
         let wanted = worth_while.max(fair).max(ALIGN).next_power_of_two();
-        let columns = if pool.threads() == 1 || 2 * worth_while > columns { columns } else { wanted };
+        let columns = if pool.active() == 1 || 2 * worth_while > columns { columns } else { wanted };
         Self { tokens, columns }
     }
 }
@@ -122,7 +122,7 @@ pub fn for_tiles<const N: usize>(
 
 /// Gives every item to `body`, with its index, in one job of the pool.
 pub fn for_each<T: Send>(pool: &Pool, items: impl Iterator<Item = T>, body: impl Fn(usize, T) + Sync) {
-    if pool.threads() == 1 {
+    if pool.active() == 1 {
         return items.enumerate().for_each(|(index, item)| body(index, item));
     }
     let items: Vec<_> = items.map(|item| Mutex::new(Some(item))).collect();
