@@ -66,6 +66,16 @@ pub(crate) fn largest(values: &[f32]) -> f32 {
     lanes.iter().chain(rest).fold(0.0, larger)
 }
 
+/// `Σ |x|`
+pub(crate) fn sum_of_magnitudes(values: &[f32]) -> f32 {
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    let mut lanes = [0.0; LANES];
+    for chunk in chunks {
+        lanes.iter_mut().zip(chunk).for_each(|(lane, x)| *lane += x.abs());
+    }
+    lanes.iter().sum::<f32>() + rest.iter().map(|x| x.abs()).sum::<f32>()
+}
+
 /// Replaces scores by exponentials of how far each is below the largest. Returns their sum, in double precision: a
 /// softmax is their quotient.
 #[inline(never)]

@@ -287,13 +287,15 @@ fn gate_up_applies_the_activation() {
     }
 }
 
-/// Attention over a cache filled in chunks, without rotation (all angles zero).
+/// Attention over a cache filled in chunks, where others were that were forgotten, without rotation (all angles zero).
 fn check_attention(heads: usize, kv_heads: usize, head_dim: usize, format: KvFormat, tolerance: f32) {
     let mut random = Random::new(8);
     let shape = CacheShape { layers: 2, kv_heads, head_dim, format };
     let mut cache = Cpu::default().new_cache(shape).unwrap();
     let (mut keys, mut values) = (Vec::new(), Vec::new());
-    for tokens in [1, 3, 60, 70, 1] {
+    for (tokens, is_kept) in
+        [(70, false), (1, true), (3, true), (60, true), (9, false), (70, true), (1, true)]
+    {
         let query = random.tensor(tokens, heads * head_dim);
         let key = random.tensor(tokens, kv_heads * head_dim);
         let value = random.tensor(tokens, kv_heads * head_dim);
@@ -314,7 +316,9 @@ fn check_attention(heads: usize, kv_heads: usize, head_dim: usize, format: KvFor
             norm_eps: 1e-6,
         };
         let ours = Cpu::default().attend(input, &angles, &mut cache).unwrap();
-        Cpu::default().commit(&mut cache, tokens);
+        if is_kept {
+            Cpu::default().commit(&mut cache, tokens);
+        }
         for token in 0..tokens {
             for head in 0..heads {
                 let kv_head = head / (heads / kv_heads);
@@ -328,6 +332,10 @@ fn check_attention(heads: usize, kv_heads: usize, head_dim: usize, format: KvFor
                 let what = format!("{format:?} attention of {heads} heads, width {head_dim}");
                 assert_close(&ours.row(token)[columns], &wanted, tolerance, &what);
             }
+        }
+        if !is_kept {
+            keys.truncate(start);
+            values.truncate(start);
         }
     }
 }

@@ -5,6 +5,7 @@
 mod ahead;
 mod attention;
 mod cache;
+mod code_tiles;
 mod codes;
 mod dense;
 #[cfg(target_feature = "simd128")]

@@ -1,5 +1,9 @@
-//! Integer sums become floats: in double precision, where every step but the last is exact or nearly so, and rounded
-//! once. The same for one token as for many, so that a prompt in pieces gives what it gives whole.
+//! Sums are scaled in double precision, where every step but the last is exact or nearly so, and rounded once. The same for one token as for many, so that a prompt in pieces gives what it gives whole.
+
+#[cfg(target_feature = "simd128")]
+use super::lanes::{demote, promote};
+#[cfg(target_feature = "simd128")]
+use std::arch::wasm32::*;
 
 /// `(sums − total) · scales · unit`
 #[cfg(not(target_feature = "simd128"))]
@@ -21,9 +25,6 @@ pub fn scaled<const ROWS: usize>(
     scales: &[f32; ROWS],
     unit: f64,
 ) -> [f32; ROWS] {
-    use super::lanes::{demote, promote};
-    use std::arch::wasm32::*;
-
     const { assert!(ROWS.is_multiple_of(4)) };
     let (total, unit) = (i32x4_splat(total), f64x2_splat(unit));
     let mut values = [0.0; ROWS];
@@ -39,4 +40,30 @@ pub fn scaled<const ROWS: usize>(
         }
     }
     values
+}
+
+/// `values · factor`
+pub fn multiply(values: &[f32], factor: f64, out: &mut [f32]) {
+    let (quads, rest) = values.as_chunks();
+    let (out_quads, out_rest) = out.as_chunks_mut();
+    out_quads.iter_mut().zip(quads).for_each(|(out, quad)| *out = multiply_four(quad, factor));
+    out_rest.iter_mut().zip(rest).for_each(|(out, value)| *out = (f64::from(*value) * factor) as f32);
+}
+
+#[cfg(not(target_feature = "simd128"))]
+fn multiply_four(values: &[f32; 4], factor: f64) -> [f32; 4] {
+    values.map(|value| (f64::from(value) * factor) as f32)
+}
+
+#[cfg(target_feature = "simd128")]
+#[inline(always)]
+fn multiply_four(values: &[f32; 4], factor: f64) -> [f32; 4] {
+    let mut out = [0.0; 4];
+    // SAFETY: four floats are a vector.
+    unsafe {
+        let products =
+            promote(v128_load(values.as_ptr().cast())).map(|half| f64x2_mul(half, f64x2_splat(factor)));
+        v128_store(out.as_mut_ptr().cast(), demote(products));
+    }
+    out
 }

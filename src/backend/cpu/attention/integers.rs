@@ -6,25 +6,26 @@
 use super::integers_portable::{Element, measure_products, mix, round_products, scores};
 #[cfg(target_feature = "simd128")]
 use super::integers_simd128::{Element, measure_products, mix, round_products, scores};
-use super::pass::{HeadPass, ROWS, SPAN, Vectors};
-use crate::backend::cpu::cache::{Block, CODE_ALIGN, Code, LayerCache, Rounded, round};
+use super::pass::{HeadPass, ROWS, SPAN};
+use crate::backend::cpu::cache::{Block, LayerCache};
+use crate::backend::cpu::code_tiles::{Code, CodeTiles, LANES, round, unit_for};
+use crate::float::{largest, sum_of_magnitudes};
 use std::ops::Range;
 
-/// Products of a query and a key that one 32-bit sum takes are one of so many.
-const SUMS: usize = 4;
-
-/// What the values of a span's positions weigh in some rows.
-pub struct Weights {
-    pub codes: [[i16; SPAN]; ROWS],
-    /// What one unit of a code is worth, that of a value's code included.
-    pub units: [f32; ROWS],
+/// What tiles are multiplied by.
+#[derive(Clone, Copy)]
+pub struct Factors<'a> {
+    /// Of each row the same number.
+    pub codes: &'a [i16],
+    /// What one unit of a row is worth, with that of a value's code where there is one for all.
+    pub units: &'a [f32],
 }
 
 pub struct Integers<'a> {
     pass: &'a HeadPass,
-    /// That of a head, padded.
+    /// Of a head, padded.
     width: usize,
-    /// Groups of [`ROWS`] rows; in a group, [`CODE_ALIGN`] columns of every row, then the next ones.
+    /// `[rows, width]`
     queries: Vec<i16>,
     /// What one unit of a row is worth.
     units: Vec<f32>,
@@ -32,18 +33,17 @@ pub struct Integers<'a> {
 
 impl<'a> Integers<'a> {
     pub fn new(pass: &'a HeadPass) -> Self {
-        let width = pass.head_dim.next_multiple_of(CODE_ALIGN);
+        let width = pass.head_dim.next_multiple_of(LANES);
         let rows = pass.queries.len() / pass.head_dim;
         Self { pass, width, queries: vec![0; rows * width], units: vec![0.0; rows] }
     }
 
     /// `Σ weight · value` for every row, `[rows, width]`. Weights are made from scores in their place, `[rows, end]`.
     pub fn attend(mut self, layer: &LayerCache, to_weights: impl FnOnce(&mut [f32])) -> Vec<f32> {
-        let max = match layer.keys[0] {
-            Block::Q16(_) => self.largest_query::<i16>(),
-            _ => self.largest_query::<i8>(),
-        };
-        self.round_queries(max);
+        match layer.keys[0] {
+            Block::Q16(_) => self.round_queries::<i16>(),
+            _ => self.round_queries::<i8>(),
+        }
         let mut weights = vec![0.0; self.units.len() * self.pass.end];
         for span in self.pass.spans() {
             let ahead = self.pass.after_keys(layer, span.end);
@@ -66,62 +66,60 @@ impl<'a> Integers<'a> {
         out
     }
 
-    /// The largest magnitude of a query's code with which no sum overflows.
-    fn largest_query<C: Code>(&self) -> i16 {
-        let most = i32::MAX as usize / (usize::from(C::MAX.unsigned_abs()) * self.width.div_ceil(SUMS));
-        i16::try_from(most).unwrap_or(i16::MAX)
-    }
-
+    /// Rounds queries as finely as 16 bits and the sums of products, of 32, allow.
     #[inline(never)]
-    fn round_queries(&mut self, max: i16) {
+    fn round_queries<C: Code>(&mut self) {
         let head_dim = self.pass.head_dim;
-        let mut codes = vec![0; self.width];
-        for (row, query) in self.pass.queries.chunks_exact(head_dim).enumerate() {
-            self.units[row] = round(query, max, &mut codes[..head_dim]);
-            let group = row / ROWS * ROWS;
-            let rows = ROWS.min(self.units.len() - group);
-            let places = self.queries[group * self.width..].as_chunks_mut::<CODE_ALIGN>().0;
-            let places = places[row - group..].iter_mut().step_by(rows);
-            for (place, codes) in places.zip(codes.as_chunks::<CODE_ALIGN>().0) {
-                *place = *codes;
-            }
+        // Half a code for rounding each.
+        let most_in_all = (i32::MAX / i32::from(C::MAX)) as f32 - self.width as f32;
+        let queries = self.pass.queries.chunks_exact(head_dim);
+        for ((query, unit), codes) in
+            queries.zip(&mut self.units).zip(self.queries.chunks_exact_mut(self.width))
+        {
+            let finest = unit_for(largest(query), i16::MAX);
+            *unit = round(query, finest.max(sum_of_magnitudes(query) / most_in_all), codes);
         }
     }
 
     #[inline(never)]
-    fn score_span<C: Element>(&self, keys: &Rounded<C>, ahead: &[u8], span: &Range<usize>, out: &mut [f32]) {
+    fn score_span<C: Element>(
+        &self,
+        keys: &CodeTiles<C>,
+        mut ahead: &[u8],
+        span: &Range<usize>,
+        out: &mut [f32],
+    ) {
         let end = self.pass.end;
-        let (data, units) = keys.of_head(self.pass.kv_head, span.len());
-        let mut keys = Vectors { data, width: self.width, ahead };
-        for (first, queries) in (0..).step_by(ROWS).zip(self.queries.chunks(ROWS * self.width)) {
-            scores(queries, keys, &mut out[first * end + span.start..], end);
-            keys.ahead = &[];
-        }
-        for (out, of_row) in out.chunks_exact_mut(end).zip(&self.units) {
-            out[span.clone()].iter_mut().zip(units).for_each(|(score, unit)| *score *= unit * of_row);
+        let keys = keys.of_head(self.pass.kv_head, span.len());
+        let groups = self.queries.chunks(ROWS * self.width).zip(self.units.chunks(ROWS));
+        for (first, (codes, units)) in (0..).step_by(ROWS).zip(groups) {
+            scores(Factors { codes, units }, keys, ahead, &mut out[first * end + span.start..], end);
+            ahead = &[];
         }
     }
 
     #[inline(never)]
     fn mix_span<C: Element>(
         &self,
-        values: &Rounded<C>,
-        ahead: &[u8],
+        values: &CodeTiles<C>,
+        mut ahead: &[u8],
         span: &Range<usize>,
         weights: &[f32],
         out: &mut [f32],
     ) {
         let end = self.pass.end;
-        let (data, units) = values.of_head(self.pass.kv_head, span.len());
-        let mut values = Vectors { data, width: self.width, ahead };
+        let values = values.of_head(self.pass.kv_head, span.len());
+        let value_units = &values.units[..span.len()];
         for (first, out) in (0..).step_by(ROWS).zip(out.chunks_mut(ROWS * self.width)) {
-            let mut of_rows = Weights { codes: [[0; SPAN]; ROWS], units: [0.0; ROWS] };
-            for (row, weights) in weights[first * end..].chunks_exact(end).take(ROWS).enumerate() {
-                of_rows.units[row] =
-                    round_weights::<C>(&weights[span.clone()], units, &mut of_rows.codes[row]);
+            let (mut codes, mut units) = ([[0; SPAN]; ROWS], [0.0; ROWS]);
+            let rows = weights[first * end..].chunks_exact(end).map(|weights| &weights[span.clone()]);
+            for ((weights, codes), unit) in rows.zip(&mut codes).zip(&mut units) {
+                *unit = round_weights::<C>(weights, value_units, codes);
             }
-            mix(&of_rows, values, out);
-            values.ahead = &[];
+            let rows = out.len() / self.width;
+            let factors = Factors { codes: codes[..rows].as_flattened(), units: &units[..rows] };
+            mix(factors, values, ahead, out);
+            ahead = &[];
         }
     }
 }

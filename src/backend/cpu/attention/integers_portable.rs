@@ -1,12 +1,12 @@
 //! The integer products of attention in portable Rust.
 
-use super::integers::Weights;
-use super::pass::{SPAN, Vectors};
-use crate::backend::cpu::cache::{CODE_ALIGN, Code};
+use super::integers::Factors;
+use super::pass::SPAN;
+use crate::backend::cpu::code_tiles::{Code, CodeTile, DEPTH, HeadCodes, LANES};
 use crate::quant::rounding::round_small;
 
 /// What keys and values are kept as.
-pub trait Element: Code + bytemuck::NoUninit {
+pub trait Element: Code + 'static {
     fn widen(self) -> i32;
 }
 
@@ -22,32 +22,52 @@ impl Element for i8 {
     }
 }
 
-/// Products of up to [`super::pass::ROWS`] queries with some keys: a query's [`CODE_ALIGN`] columns are followed by
-/// those of the next one. The products of a query start `stride` after those of the one before.
-pub fn scores<E: Element>(queries: &[i16], keys: Vectors<'_, E>, out: &mut [f32], stride: usize) {
-    let rows = queries.len() / keys.width;
-    let queries = queries.as_chunks::<CODE_ALIGN>().0;
-    for (row, out) in out.chunks_mut(stride).take(rows).enumerate() {
-        for (out, key) in out.iter_mut().zip(keys.data.chunks_exact(keys.width)) {
-            let query = queries[row..].iter().step_by(rows).flatten();
-            let products = query.zip(key).map(|(query, key)| i64::from(*query) * i64::from(key.widen()));
-            *out = products.sum::<i64>() as f32;
+/// Scores of up to [`super::pass::ROWS`] queries with keys. Those of a query start `stride` after those of the one
+/// before.
+pub fn scores<E: Element>(
+    queries: Factors<'_>,
+    keys: HeadCodes<'_, E>,
+    _: &[u8],
+    out: &mut [f32],
+    stride: usize,
+) {
+    let width = queries.codes.len() / queries.units.len();
+    let rows = queries.codes.chunks_exact(width).zip(queries.units);
+    for (out, (query, unit)) in out.chunks_mut(stride).zip(rows) {
+        let groups = keys.tiles.chunks_exact(width / DEPTH).zip(keys.units.chunks(LANES));
+        for (out, (tiles, units)) in out[..keys.count].chunks_mut(LANES).zip(groups) {
+            let sums = tile_sums(query, tiles.iter());
+            out.iter_mut()
+                .zip(sums)
+                .zip(units)
+                .for_each(|((out, sum), key)| *out = sum as f32 * (key * unit));
         }
     }
 }
 
 /// `out[row] += unit[row] · Σ weights[row][position] · values[position]`
-pub fn mix<E: Element>(weights: &Weights, values: Vectors<'_, E>, out: &mut [f32]) {
-    let rows = weights.codes.iter().zip(&weights.units);
-    let mut sums = vec![0; values.width];
-    for (out, (weights, unit)) in out.chunks_exact_mut(values.width).zip(rows) {
-        sums.fill(0);
-        for (weight, value) in weights.iter().zip(values.data.chunks_exact(values.width)) {
-            let weight = i32::from(*weight);
-            sums.iter_mut().zip(value).for_each(|(sum, value)| *sum += weight * value.widen());
+pub fn mix<E: Element>(weights: Factors<'_>, values: HeadCodes<'_, E>, _: &[u8], out: &mut [f32]) {
+    let rows = weights.units.len();
+    let width = out.len() / rows;
+    let weights = weights.codes.chunks_exact(SPAN).zip(weights.units);
+    for (out, (weights, unit)) in out.chunks_exact_mut(width).zip(weights) {
+        for (column, out) in out.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+            let sums = tile_sums(weights, values.tiles[column..].iter().step_by(width / LANES));
+            out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum as f32 * unit);
         }
-        out.iter_mut().zip(&sums).for_each(|(out, sum)| *out += *sum as f32 * unit);
     }
+}
+
+/// `Σ factor · element` in each lane.
+fn tile_sums<'a, E: Element>(factors: &[i16], tiles: impl Iterator<Item = &'a CodeTile<E>>) -> [i32; LANES] {
+    let mut sums = [0; LANES];
+    for (factors, tile) in factors.as_chunks::<DEPTH>().0.iter().zip(tiles) {
+        for (sum, elements) in sums.iter_mut().zip(tile) {
+            let products = elements.iter().zip(factors).map(|(a, b)| a.widen() * i32::from(*b));
+            *sum += products.sum::<i32>();
+        }
+    }
+    sums
 }
 
 /// The sum of products, which are not negative, and the largest.

@@ -1,183 +1,205 @@
-//! The integer products of attention in WebAssembly SIMD: four rows share every key and value that is loaded, and
-//! sums stay in registers.
+//! The integer products of attention in WebAssembly SIMD. Scores and mixtures are the same sums over tiles: along the
+//! columns of keys, or along the positions of values. Four rows share every tile that is loaded.
 
-use super::integers::Weights;
-use super::pass::{SPAN, Vectors, rows_of_scores};
+use super::integers::Factors;
+use super::pass::{SPAN, rows_of_scores};
 use crate::backend::cpu::ahead::Ahead;
-use crate::backend::cpu::cache::{CODE_ALIGN, Code};
+use crate::backend::cpu::code_tiles::{Code, CodeTile, DEPTH, HeadCodes, LANES};
 use crate::quant::rounding::WHOLE;
 use std::arch::wasm32::*;
 
-/// Keys that meet the rows at a time.
-const KEYS: usize = 2;
-/// Values that meet the rows at a time: the instruction adds the products of two.
-const VALUES: usize = 2;
-/// Lanes of a register of sums.
-const LANES: usize = 4;
+/// Sums that a row gets at a time: those of four rows take half of the registers.
+const SUMS: usize = 2;
 
 /// What keys and values are kept as.
-pub trait Element: Code + bytemuck::NoUninit {
-    /// [`CODE_ALIGN`] elements as 16-bit integers.
-    ///
-    /// # Safety
-    /// So many must be readable.
-    unsafe fn load(from: *const Self) -> v128;
+pub trait Element: Code + 'static {
+    /// A tile as 16-bit integers.
+    fn load(tile: &CodeTile<Self>) -> v128;
 }
 
 impl Element for i16 {
     #[inline(always)]
-    unsafe fn load(from: *const Self) -> v128 {
-        // SAFETY: the caller vouches for eight elements.
-        unsafe { v128_load(from.cast()) }
+    fn load(tile: &CodeTile<i16>) -> v128 {
+        // SAFETY: a tile is eight elements, sixteen bytes.
+        unsafe { v128_load(std::ptr::from_ref(tile).cast()) }
     }
 }
 
 impl Element for i8 {
     #[inline(always)]
-    unsafe fn load(from: *const Self) -> v128 {
-        // SAFETY: the caller vouches for eight elements.
-        unsafe { i16x8_load_extend_i8x8(from) }
+    fn load(tile: &CodeTile<i8>) -> v128 {
+        // SAFETY: a tile is eight elements, which are bytes.
+        unsafe { i16x8_load_extend_i8x8(std::ptr::from_ref(tile).cast()) }
     }
 }
 
-/// Products of up to [`super::pass::ROWS`] queries with some keys: a query's [`CODE_ALIGN`] columns are followed by
-/// those of the next one. The products of a query start `stride` after those of the one before.
-pub fn scores<E: Element>(queries: &[i16], keys: Vectors<'_, E>, out: &mut [f32], stride: usize) {
-    match queries.len() / keys.width {
-        1 => score_rows::<1, E>(queries, keys, out, stride),
-        2 => score_rows::<2, E>(queries, keys, out, stride),
-        3 => score_rows::<3, E>(queries, keys, out, stride),
-        _ => score_rows::<4, E>(queries, keys, out, stride),
+/// Which tiles a sum is of.
+#[derive(Clone, Copy)]
+struct Path {
+    /// How many.
+    tiles: usize,
+    /// From one to the next.
+    step: usize,
+    /// From those of a sum to those of the next one.
+    beside: usize,
+}
+
+/// Scores of up to [`super::pass::ROWS`] queries with keys. Those of a query start `stride` after those of the one
+/// before.
+pub fn scores<E: Element>(
+    queries: Factors<'_>,
+    keys: HeadCodes<'_, E>,
+    ahead: &[u8],
+    out: &mut [f32],
+    stride: usize,
+) {
+    match queries.units.len() {
+        1 => score_rows::<1, E>(queries, keys, ahead, out, stride),
+        2 => score_rows::<2, E>(queries, keys, ahead, out, stride),
+        3 => score_rows::<3, E>(queries, keys, ahead, out, stride),
+        _ => score_rows::<4, E>(queries, keys, ahead, out, stride),
     }
 }
 
 #[inline(never)]
 fn score_rows<const R: usize, E: Element>(
-    queries: &[i16],
-    keys: Vectors<'_, E>,
+    queries: Factors<'_>,
+    keys: HeadCodes<'_, E>,
+    ahead: &[u8],
     out: &mut [f32],
     stride: usize,
 ) {
-    let Vectors { data, width, ahead } = keys;
-    let count = data.len() / width;
-    let ahead = Ahead::new(ahead, count.div_ceil(LANES));
-    let mut rows = rows_of_scores::<R>(out, stride, count);
-    for (step, first) in (0..count).step_by(LANES).enumerate() {
+    let across = queries.codes.len() / R / DEPTH;
+    let path = Path { tiles: across, step: 1, beside: across };
+    let groups = keys.units.as_chunks::<LANES>().0;
+    let ahead = Ahead::new(ahead, groups.len().div_ceil(SUMS));
+    let units = queries.units.first_chunk().expect("a unit a row");
+    let mut rows = rows_of_scores::<R>(out, stride, keys.count);
+    for (step, groups) in groups.chunks(SUMS).enumerate() {
         ahead.touch(step);
-        let key = |index: usize| &data[(first + index).min(count - 1) * width..][..width];
-        let left = lane_sums::<R, E>(queries, [key(0), key(1)]);
-        let right = lane_sums::<R, E>(queries, [key(2), key(3)]);
-        for ((out, [a, b]), [c, d]) in rows.iter_mut().zip(left).zip(right) {
-            let sums = add_lanes([a, b, c, d]);
-            let out = &mut out[first..];
-            match out.first_chunk_mut::<LANES>() {
-                // SAFETY: a chunk is four floats.
-                Some(out) => unsafe { v128_store(out.as_mut_ptr().cast(), sums) },
-                None => {
-                    let mut all = [0.0f32; LANES];
-                    // SAFETY: they are four floats.
-                    unsafe { v128_store(all.as_mut_ptr().cast(), sums) };
-                    out.copy_from_slice(&all[..out.len()]);
-                }
+        let first = step * SUMS;
+        let tiles = &keys.tiles[first * across..];
+        match groups {
+            [one] => {
+                put_scores(tile_sums::<R, 1, E>(queries.codes, tiles, path), units, [one], first, &mut rows)
             }
+            [one, other] => {
+                let sums = tile_sums::<R, 2, E>(queries.codes, tiles, path);
+                put_scores(sums, units, [one, other], first, &mut rows);
+            }
+            _ => unreachable!("chunks are of one or two"),
         }
     }
 }
 
-/// The sum of the lanes of each vector, as floats: all lanes together may take more than 32 bits.
+/// Writes sums, times what their units are worth, from the keys of group `first` on.
 #[inline(always)]
-fn add_lanes(sums: [v128; LANES]) -> v128 {
-    let [a, b, c, d] = sums.map(|sum| f32x4_convert_i32x4(sum));
-    let ab = f32x4_add(i32x4_shuffle::<0, 4, 1, 5>(a, b), i32x4_shuffle::<2, 6, 3, 7>(a, b));
-    let cd = f32x4_add(i32x4_shuffle::<0, 4, 1, 5>(c, d), i32x4_shuffle::<2, 6, 3, 7>(c, d));
-    f32x4_add(i32x4_shuffle::<0, 1, 4, 5>(ab, cd), i32x4_shuffle::<2, 3, 6, 7>(ab, cd))
-}
-
-/// The products of queries with keys, their lanes still to be added.
-// A function of its own: its registers are few enough only where nothing else is at hand.
-#[inline(never)]
-fn lane_sums<const R: usize, E: Element>(queries: &[i16], keys: [&[E]; KEYS]) -> [[v128; KEYS]; R] {
-    let width = keys[0].len();
-    assert!(queries.len() == R * width && width.is_multiple_of(CODE_ALIGN) && keys[1].len() == width);
-    let mut sums = [[i32x4_splat(0); KEYS]; R];
-    for chunk in 0..width / CODE_ALIGN {
-        // SAFETY: queries are `R` rows and keys have `width` elements, a multiple of `CODE_ALIGN` (asserted).
-        unsafe {
-            let queries = &*queries.as_ptr().add(chunk * R * CODE_ALIGN).cast::<[[i16; CODE_ALIGN]; R]>();
-            let keys = keys.map(|key| E::load(key.as_ptr().add(chunk * CODE_ALIGN)));
-            for (sums, query) in sums.iter_mut().zip(queries) {
-                let query = i16::load(query.as_ptr());
-                for (sum, key) in sums.iter_mut().zip(keys) {
-                    *sum = i32x4_add(*sum, i32x4_dot_i16x8(query, key));
+fn put_scores<const R: usize, const S: usize>(
+    sums: [[v128; S]; R],
+    units: &[f32; R],
+    key_units: [&[f32; LANES]; S],
+    first: usize,
+    rows: &mut [&mut [f32]; R],
+) {
+    for ((row, sums), unit) in rows.iter_mut().zip(sums).zip(units) {
+        for ((group, sum), key_units) in (first..).zip(sums).zip(key_units) {
+            let out = &mut row[group * LANES..];
+            // SAFETY: four units are a vector, and so are four scores.
+            unsafe {
+                let worth = f32x4_mul(v128_load(key_units.as_ptr().cast()), f32x4_splat(*unit));
+                let scores = f32x4_mul(f32x4_convert_i32x4(sum), worth);
+                match out.first_chunk_mut::<LANES>() {
+                    Some(out) => v128_store(out.as_mut_ptr().cast(), scores),
+                    None => {
+                        let mut all = [0.0f32; LANES];
+                        v128_store(all.as_mut_ptr().cast(), scores);
+                        out.copy_from_slice(&all[..out.len()]);
+                    }
                 }
             }
         }
     }
-    sums
 }
 
 /// `out[row] += unit[row] · Σ weights[row][position] · values[position]` for up to [`super::pass::ROWS`] rows.
-pub fn mix<E: Element>(weights: &Weights, values: Vectors<'_, E>, out: &mut [f32]) {
-    match out.len() / values.width {
-        1 => mix_rows::<1, E>(weights, values, out),
-        2 => mix_rows::<2, E>(weights, values, out),
-        3 => mix_rows::<3, E>(weights, values, out),
-        _ => mix_rows::<4, E>(weights, values, out),
+pub fn mix<E: Element>(weights: Factors<'_>, values: HeadCodes<'_, E>, ahead: &[u8], out: &mut [f32]) {
+    match weights.units.len() {
+        1 => mix_rows::<1, E>(weights, values, ahead, out),
+        2 => mix_rows::<2, E>(weights, values, ahead, out),
+        3 => mix_rows::<3, E>(weights, values, ahead, out),
+        _ => mix_rows::<4, E>(weights, values, ahead, out),
     }
 }
 
 #[inline(never)]
-fn mix_rows<const R: usize, E: Element>(weights: &Weights, values: Vectors<'_, E>, out: &mut [f32]) {
-    let Vectors { data, width, ahead } = values;
-    let count = data.len() / width;
-    assert!(out.len() == R * width && width.is_multiple_of(CODE_ALIGN));
-    assert!(data.len() == count * width && 0 < count && count <= SPAN);
-    let ahead = Ahead::new(ahead, width / CODE_ALIGN);
-    for (step, column) in (0..width).step_by(CODE_ALIGN).enumerate() {
+fn mix_rows<const R: usize, E: Element>(
+    weights: Factors<'_>,
+    values: HeadCodes<'_, E>,
+    ahead: &[u8],
+    out: &mut [f32],
+) {
+    let across = out.len() / R / LANES;
+    let path = Path { tiles: values.tiles.len() / across, step: across, beside: 1 };
+    let ahead = Ahead::new(ahead, across.div_ceil(SUMS));
+    let units = weights.units.first_chunk().expect("a unit a row");
+    for (step, first) in (0..across).step_by(SUMS).enumerate() {
         ahead.touch(step);
-        let sums = column_sums::<R, E>(&weights.codes, &data[column..], width, count);
-        for (row, (sums, unit)) in sums.into_iter().zip(weights.units).enumerate() {
-            let out = &mut out[row * width + column..][..CODE_ALIGN];
-            for (out, sum) in out.as_chunks_mut::<LANES>().0.iter_mut().zip(sums) {
-                let to = out.as_mut_ptr().cast();
-                // SAFETY: four floats.
-                unsafe {
-                    let products = f32x4_mul(f32x4_convert_i32x4(sum), f32x4_splat(unit));
-                    v128_store(to, f32x4_add(v128_load(to), products));
+        let tiles = &values.tiles[first..];
+        match across - first {
+            1 => add_mixed(tile_sums::<R, 1, E>(weights.codes, tiles, path), units, first, out),
+            _ => add_mixed(tile_sums::<R, 2, E>(weights.codes, tiles, path), units, first, out),
+        }
+    }
+}
+
+/// Adds sums, times units, to the columns from those of tile `first` on.
+#[inline(always)]
+fn add_mixed<const R: usize, const S: usize>(
+    sums: [[v128; S]; R],
+    units: &[f32; R],
+    first: usize,
+    out: &mut [f32],
+) {
+    let width = out.len() / R;
+    for (row, (sums, unit)) in sums.into_iter().zip(units).enumerate() {
+        let out = &mut out[row * width + first * LANES..][..S * LANES];
+        for (out, sum) in out.as_chunks_mut::<LANES>().0.iter_mut().zip(sums) {
+            let to = out.as_mut_ptr().cast();
+            // SAFETY: four floats are a vector.
+            unsafe {
+                let products = f32x4_mul(f32x4_convert_i32x4(sum), f32x4_splat(*unit));
+                v128_store(to, f32x4_add(v128_load(to), products));
+            }
+        }
+    }
+}
+
+/// `Σ factor · element` in each lane, for `R` rows of factors and `S` sums of tiles.
+// A function of its own: its registers are few enough only where nothing else is at hand.
+#[inline(never)]
+fn tile_sums<const R: usize, const S: usize, E: Element>(
+    factors: &[i16],
+    tiles: &[CodeTile<E>],
+    path: Path,
+) -> [[v128; S]; R] {
+    let Path { tiles: count, step, beside } = path;
+    let row = factors.len() / R;
+    assert!(0 < count && count * DEPTH <= row && (count - 1) * step + (S - 1) * beside < tiles.len());
+    let mut sums = [[i32x4_splat(0); S]; R];
+    let (mut factor, mut tile) = (factors.as_ptr(), tiles.as_ptr());
+    for _ in 0..count {
+        // SAFETY: rows have factors for so many tiles, and the last tile of the last sum is one of them (asserted).
+        unsafe {
+            let elements: [v128; S] = std::array::from_fn(|sum| E::load(&*tile.add(sum * beside)));
+            for (index, sums) in sums.iter_mut().enumerate() {
+                let pair = v128_load32_splat(factor.add(index * row).cast());
+                for (sum, elements) in sums.iter_mut().zip(elements) {
+                    *sum = i32x4_add(*sum, i32x4_dot_i16x8(elements, pair));
                 }
             }
         }
-    }
-}
-
-/// `Σ weight · value` for the first [`CODE_ALIGN`] columns of `count` rows of values, `stride` apart.
-// A function of its own: its registers are few enough only where nothing else is at hand.
-#[inline(never)]
-fn column_sums<const R: usize, E: Element>(
-    weights: &[[i16; SPAN]],
-    values: &[E],
-    stride: usize,
-    count: usize,
-) -> [[v128; CODE_ALIGN / LANES]; R] {
-    assert!(weights.len() >= R && count <= SPAN && values.len() >= (count - 1) * stride + CODE_ALIGN);
-    let mut sums = [[i32x4_splat(0); CODE_ALIGN / LANES]; R];
-    let mut value = values.as_ptr();
-    let weights = weights.as_ptr().cast::<i16>();
-    for first in (0..count).step_by(VALUES) {
-        // SAFETY: there are `count` rows of values, the last of which is read twice if they are odd: its second
-        // weight is zero. Weights are `R` rows of `SPAN`, which is even.
-        unsafe {
-            let next = if first + 1 < count { value.add(stride) } else { value };
-            let [a, b] = [E::load(value), E::load(next)];
-            let low = i16x8_shuffle::<0, 8, 1, 9, 2, 10, 3, 11>(a, b);
-            let high = i16x8_shuffle::<4, 12, 5, 13, 6, 14, 7, 15>(a, b);
-            for (row, sums) in sums.iter_mut().enumerate() {
-                let pair = v128_load32_splat(weights.add(row * SPAN + first).cast());
-                sums[0] = i32x4_add(sums[0], i32x4_dot_i16x8(low, pair));
-                sums[1] = i32x4_add(sums[1], i32x4_dot_i16x8(high, pair));
-            }
-            value = value.wrapping_add(VALUES * stride);
-        }
+        factor = factor.wrapping_add(DEPTH);
+        tile = tile.wrapping_add(step);
     }
     sums
 }

@@ -6,6 +6,7 @@ use super::integers::Integers;
 #[cfg(target_feature = "simd128")]
 use crate::backend::cpu::ahead::Ahead;
 use crate::backend::cpu::cache::{BLOCK_TOKENS, Block, LayerCache};
+use crate::backend::cpu::scaled::multiply;
 use crate::backend::cpu::tensor::CpuTensor;
 use crate::backend::cpu::tiles::Tile;
 use crate::float::exponentials;
@@ -85,8 +86,7 @@ pub fn attend_head(
     for token in tokens {
         let out = &mut out.row_mut(token)[first..first + columns.len()];
         for (out, (row, sum)) in out.chunks_exact_mut(head_dim).zip(&mut rows) {
-            let inverse = 1.0 / sum;
-            out.iter_mut().zip(row).for_each(|(out, value)| *out = (f64::from(*value) * inverse) as f32);
+            multiply(&row[..head_dim], 1.0 / sum, out);
         }
     }
 }
@@ -127,8 +127,8 @@ impl HeadPass {
         match &blocks[start / BLOCK_TOKENS] {
             Block::F32(data) => bytemuck::cast_slice(self.floats_of(kv_head, data, count)),
             Block::F16(data) => bytemuck::cast_slice(self.floats_of(kv_head, data, count)),
-            Block::Q16(data) => bytemuck::cast_slice(data.of_head(kv_head, count).0),
-            Block::Q8(data) => bytemuck::cast_slice(data.of_head(kv_head, count).0),
+            Block::Q16(data) => bytemuck::cast_slice(data.of_head(kv_head, count).tiles),
+            Block::Q8(data) => bytemuck::cast_slice(data.of_head(kv_head, count).tiles),
         }
     }
 
