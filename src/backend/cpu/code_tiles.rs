@@ -96,7 +96,9 @@ impl<C: Code> CodeTiles<C> {
     /// Stores vector `index`: those of a head follow one another.
     pub fn store(&mut self, index: usize, vector: &[f32]) {
         let mut codes = vec![C::zeroed(); vector.len().next_multiple_of(LANES)];
-        self.units[index] = round(vector, unit_for(largest(vector), C::MAX), &mut codes);
+        let unit = unit_for(largest(vector), C::MAX);
+        self.units[index] = unit;
+        round(vector, unit, &mut codes);
         let (positions, across) = (self.lanes.positions(), self.across());
         let (row, place) = (index / positions, index % positions);
         let tiles = &mut self.tiles[row * across..][..across];
@@ -130,13 +132,12 @@ pub fn unit_for(largest: f32, max: i16) -> f32 {
     largest.max(f32::MIN_POSITIVE * max) / max
 }
 
-/// Rounds to integers of which one is worth `unit`; returns it.
-pub fn round<C: Code>(vector: &[f32], unit: f32, codes: &mut [C]) -> f32 {
+/// Rounds to integers of which one is worth `unit`.
+pub fn round<C: Code>(vector: &[f32], unit: f32, codes: &mut [C]) {
     let inverse = 1.0 / unit;
     for (code, value) in codes.iter_mut().zip(vector) {
         *code = C::from_i32(round_small(value * inverse));
     }
-    unit
 }
 
 #[cfg(test)]

@@ -77,7 +77,8 @@ impl<'a> Integers<'a> {
             queries.zip(&mut self.units).zip(self.queries.chunks_exact_mut(self.width))
         {
             let finest = unit_for(largest(query), i16::MAX);
-            *unit = round(query, finest.max(sum_of_magnitudes(query) / most_in_all), codes);
+            *unit = finest.max(sum_of_magnitudes(query) / most_in_all);
+            round(query, *unit, codes);
         }
     }
 

@@ -7,17 +7,17 @@ use crate::quant::rounding::round_small;
 
 /// What keys and values are kept as.
 pub trait Element: Code + 'static {
-    fn widen(self) -> i32;
+    fn widen(self) -> i64;
 }
 
 impl Element for i16 {
-    fn widen(self) -> i32 {
+    fn widen(self) -> i64 {
         self.into()
     }
 }
 
 impl Element for i8 {
-    fn widen(self) -> i32 {
+    fn widen(self) -> i64 {
         self.into()
     }
 }
@@ -59,12 +59,12 @@ pub fn mix<E: Element>(weights: Factors<'_>, values: HeadCodes<'_, E>, _: &[u8],
 }
 
 /// `Σ factor · element` in each lane.
-fn tile_sums<'a, E: Element>(factors: &[i16], tiles: impl Iterator<Item = &'a CodeTile<E>>) -> [i32; LANES] {
+fn tile_sums<'a, E: Element>(factors: &[i16], tiles: impl Iterator<Item = &'a CodeTile<E>>) -> [i64; LANES] {
     let mut sums = [0; LANES];
     for (factors, tile) in factors.as_chunks::<DEPTH>().0.iter().zip(tiles) {
         for (sum, elements) in sums.iter_mut().zip(tile) {
-            let products = elements.iter().zip(factors).map(|(a, b)| a.widen() * i32::from(*b));
-            *sum += products.sum::<i32>();
+            let products = elements.iter().zip(factors).map(|(a, b)| a.widen() * i64::from(*b));
+            *sum += products.sum::<i64>();
         }
     }
     sums
