@@ -53,9 +53,9 @@ use crate::generate::sampler::{Sampler, SamplerOptions};
 use crate::model::{Activation, LinearInput, ModelConfig, RopeFrequencies};
 use crate::quant::Matrix;
 use governor::Governor;
-use pool::Pool;
+use pool::{Pool, lock};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use tiles::{TileShape, for_tiles};
 use web_time::Instant;
 
@@ -96,19 +96,15 @@ impl Cpu {
             return;
         }
         self.pool.take_slept();
-        self.governor().begin(Instant::now());
+        lock(&self.governor).begin(Instant::now());
     }
 
     fn end_step(&self, tokens: usize) {
         if self.threads() == 1 {
             return;
         }
-        let active = self.governor().end(tokens, Instant::now(), self.pool.take_slept());
+        let active = lock(&self.governor).end(tokens, Instant::now(), self.pool.take_slept());
         self.pool.set_active(active);
-    }
-
-    fn governor(&self) -> MutexGuard<'_, Governor> {
-        self.governor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Which kernels run, as `model.info.kernel` shows it.

@@ -2,11 +2,11 @@
 //! written by the one thread that claimed it. The result does not depend on how many threads there are,
 //! because no sum crosses a tile's border.
 
-use super::pool::{MAX_PARTS, Pool};
+use super::pool::{MAX_PARTS, Pool, lock};
 use super::tensor::CpuTensor;
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// Bytes read by a tile that are worth a thread's while: some microseconds.
 pub const TILE_BYTES: usize = 64 << 10;
@@ -127,7 +127,7 @@ pub fn for_each<T: Send>(pool: &Pool, items: impl Iterator<Item = T>, body: impl
     }
     let items: Vec<_> = items.map(|item| Mutex::new(Some(item))).collect();
     run(pool, items.len(), |index| {
-        let item = items[index].lock().unwrap_or_else(PoisonError::into_inner).take();
+        let item = lock(&items[index]).take();
         body(index, item.expect("an index is given once"));
     });
 }
